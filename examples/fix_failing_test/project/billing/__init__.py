@@ -1,0 +1,1 @@
+"""Invoices for monthly subscriptions, in whole cents."""

@@ -1,0 +1,1 @@
+"""The driver of the declared machine, and the effects and actions of its states."""

@@ -1,0 +1,70 @@
+"""Hands the events of a run to its consumer, one at a time.
+
+Nothing is produced that was not asked for: the producer goes on only when the consumer asks for the next event. So
+there is no buffer that could grow, and a consumer that stops stops production.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Channel(Generic[T]):
+    """A rendezvous between one producer and one consumer of the same event loop."""
+
+    __slots__ = ("_delivery", "_wanted", "listening")
+
+    def __init__(self) -> None:
+        self.listening = True
+        """False once nobody wants the events: `emit` then returns at once."""
+        self._delivery: asyncio.Future[T] | None = None
+        self._wanted: asyncio.Future[None] | None = None
+
+    async def emit(self, event: T) -> None:
+        """Deliver an event, and wait until the next one is asked for."""
+        await self._demand()
+        delivery, self._delivery = self._delivery, None
+        if not self.listening or delivery is None:
+            return
+        if not delivery.done():
+            delivery.set_result(event)
+        await self._demand()
+
+    async def _demand(self) -> None:
+        if self._delivery is not None or not self.listening:
+            return
+        self._wanted = asyncio.get_running_loop().create_future()
+        try:
+            await self._wanted
+        finally:
+            self._wanted = None
+
+    def request(self) -> asyncio.Future[T]:
+        """Ask for the next event."""
+        self._delivery = asyncio.get_running_loop().create_future()
+        self._wake()
+        return self._delivery
+
+    def stop_listening(self) -> None:
+        """From now on events are dropped, and the producer never waits."""
+        self.listening = False
+        self._delivery = None
+        self._wake()
+
+    def producer_ended(self, task: asyncio.Task[Any]) -> None:
+        """Done callback of the producer's task: nobody may wait for an event that cannot come any more."""
+        delivery = self._delivery
+        if delivery is None or delivery.done():
+            return
+        error = None if task.cancelled() else task.exception()
+        if error is None:
+            delivery.cancel()
+        else:
+            delivery.set_exception(error)
+
+    def _wake(self) -> None:
+        if self._wanted is not None and not self._wanted.done():
+            self._wanted.set_result(None)

@@ -1,0 +1,77 @@
+"""The effect of `calling_model`: one streamed request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fsm_agent.context.tool_result_budget import bounded_blocks
+from fsm_agent.loop import texts
+from fsm_agent.loop.effects.asking import TurnCall, announce, check_history, checked_request, emit_notices
+from fsm_agent.loop.visit import Outcome, Visit
+from fsm_agent.machine import ResponseOutcome
+
+
+async def response(visit: Visit) -> Outcome:
+    """Send the history, stream the reply, start the tools that may start early."""
+    conversation = visit.conversation
+    conversation.reply = None
+    conversation.failure = None
+    spent = conversation.spent()
+    if spent:
+        return Outcome(ResponseOutcome.BUDGET_SPENT, spent)
+    conversation.begin_attempt()
+    await announce(visit, "turn")
+    check_history(conversation)
+    request = checked_request(visit, conversation.history.encode(conversation.model), max_tokens=output_limit(visit))
+    turn = TurnCall(visit, request)
+    try:
+        outcome = await turn.call.perform()
+    except BaseException:
+        _account(visit, turn)
+        await turn.batch.discard()
+        raise
+    _account(visit, turn)
+    conversation.failure = turn.call.failure
+    detail = turn.call.failure.message if turn.call.failure else ""
+    if outcome is ResponseOutcome.TOOL_USE:
+        spent = conversation.spent()
+        if spent:
+            outcome, detail = ResponseOutcome.BUDGET_SPENT, spent
+            await _answer_spent(visit, turn)
+    else:
+        await turn.batch.discard()
+    await emit_notices(visit)
+    return Outcome(outcome, detail)
+
+
+def output_limit(visit: Visit) -> int:
+    """The `max_tokens` of the next request: raised after a truncation in this turn, never above the model's own."""
+    limits = visit.limits
+    escalated = "escalated" in visit.control.index and visit.control["escalated"]
+    wanted = limits.escalated_max_output_tokens if escalated else limits.max_output_tokens
+    return min(wanted, visit.conversation.machine.output_ceiling(visit.conversation.model))
+
+
+def _account(visit: Visit, turn: TurnCall) -> None:
+    conversation = visit.conversation
+    usage = turn.call.reply.usage
+    conversation.count(usage, conversation.model)
+    if turn.call.reply.finished:
+        conversation.last_usage = usage
+
+
+async def _answer_spent(visit: Visit, turn: TurnCall) -> None:
+    """The calls of a reply that spent the budget do not run; one that has already run keeps its true result."""
+    calls = turn.call.reply.tool_calls
+    await turn.batch.stop(calls)
+    conversation = visit.conversation
+    conversation.results = turn.batch.results()
+    conversation.result_blocks = bounded_blocks(
+        [_refused(result.block()) if result.status == "not_run" else result.block() for result in conversation.results],
+        visit.limits,
+        conversation.machine.result_store,
+    )
+
+
+def _refused(block: dict[str, Any]) -> dict[str, Any]:
+    return {**block, "content": texts.BUDGET_REFUSAL}

@@ -1,0 +1,63 @@
+"""The effect of `executing_tools`: the calls of the message, folded to one outcome."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fsm_agent.context.tool_result_budget import bounded_blocks
+from fsm_agent.loop.effects.asking import emit_notices, new_batch, settled
+from fsm_agent.loop.visit import Outcome, Visit
+from fsm_agent.machine import ToolsOutcome
+from fsm_agent.tools.batch import ToolBatch
+from fsm_agent.tools.notices import NoticeQueue
+
+
+async def tools(visit: Visit) -> Outcome:
+    """Run what has not started while the reply streamed, and wait for all. Results are in the order of the calls."""
+    conversation = visit.conversation
+    batch = _batch(visit)
+    work: asyncio.Task[ToolsOutcome] = asyncio.ensure_future(batch.run(conversation.calls))
+    try:
+        while not work.done():
+            await _work_or_notice(work, conversation.notices)
+            await emit_notices(visit)
+        outcome = work.result()
+    except asyncio.CancelledError:
+        work.cancel()
+        await settled(work)
+        raise
+    finally:
+        _take_results(visit, batch)
+    await emit_notices(visit)
+    return Outcome(outcome, batch.detail)
+
+
+async def stop_tools(visit: Visit) -> None:
+    """The run was aborted before the calls were to run: stop those that started early, answer all of them."""
+    batch = _batch(visit)
+    await batch.stop(visit.conversation.calls)
+    _take_results(visit, batch)
+
+
+def _batch(visit: Visit) -> ToolBatch:
+    reply = visit.conversation.reply
+    assert reply is not None
+    if reply.batch is None:
+        reply.batch = new_batch(visit)
+    return reply.batch
+
+
+def _take_results(visit: Visit, batch: ToolBatch) -> None:
+    conversation = visit.conversation
+    conversation.results = batch.results()
+    conversation.result_blocks = bounded_blocks(
+        [result.block() for result in conversation.results], visit.limits, conversation.machine.result_store
+    )
+
+
+async def _work_or_notice(work: asyncio.Future[ToolsOutcome], notices: NoticeQueue) -> None:
+    waiting = asyncio.ensure_future(notices.wait())
+    try:
+        await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()

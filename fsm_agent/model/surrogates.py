@@ -1,0 +1,40 @@
+"""Lone surrogates: code units that JSON may spell (`\\ud83d`) and UTF-8 cannot. The API refuses a body that has one."""
+
+from typing import Any
+
+from fsm_agent.model.json_types import is_array, is_object
+
+__all__ = ["mended", "mended_text"]
+
+
+def mended_text(text: str) -> str:
+    """The text in strict Unicode: two halves that stand together become their character, a lone one U+FFFD.
+
+    >>> mended_text("\\ud83d\\ude00 \\ud83d!") == "\\U0001f600 \\ufffd!"
+    True
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def mended(value: Any) -> Any:
+    """JSON data with each of its strings mended, keys too; the same object when there is nothing to mend.
+
+    >>> mended({"a": ["\\ud83d", 1]}) == {"a": ["\\ufffd", 1]}
+    True
+    """
+    if isinstance(value, str):
+        return mended_text(value)
+    if is_object(value):
+        fresh: dict[Any, Any] = {mended(key): mended(item) for key, item in value.items()}
+        same = all(a is b and value[a] is fresh[b] for a, b in zip(value, fresh, strict=False))
+        return value if same and len(fresh) == len(value) else fresh
+    if is_array(value):
+        new: list[Any] = [mended(item) for item in value]
+        return value if all(a is b for a, b in zip(value, new, strict=True)) else new
+    return value

@@ -1,0 +1,122 @@
+"""The request on the wire: the Anthropic SDK sends it, its answer comes back as raw events."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from fsm_agent.model.faults import PROTOCOL, StreamFault
+from fsm_agent.model.sse import EventDecoder
+
+if TYPE_CHECKING:
+    import anthropic
+    import httpx2
+
+    from fsm_agent.model.request import ModelRequest
+
+__all__ = ["KEEPALIVE", "CallModel", "SdkTransport"]
+
+CallModel: TypeAlias = "Callable[[ModelRequest], AsyncGenerator[dict[str, Any], None]]"
+"""Sends a request and yields the raw events of its answer, pings and `error` events included, as they came.
+
+Raises errors of the SDK or of its transport, or a `StreamFault`. It sends once: retries are the loop's.
+"""
+
+KEEPALIVE: Final = "keepalive"
+"""Type of an event that is none of the API's: bytes came that complete no event."""
+
+# After one of these the end of the body is due. It is waited for, briefly, so that the connection can be used again.
+_LAST_EVENTS: Final = frozenset({"message_stop", "error"})
+_END_OF_BODY_SECONDS: Final = 0.05
+_MOST_BODY_BYTES: Final = 65_536
+
+
+class SdkTransport:
+    """`CallModel` over an `anthropic.AsyncAnthropic`, made from the environment when left out.
+
+    The client's own retries are off for these requests. The body goes out as the bytes that it is, so a client that
+    rewrites bodies (Bedrock, Vertex) cannot be used.
+    """
+
+    def __init__(self, client: anthropic.AsyncAnthropic | None = None) -> None:
+        self._client = client
+        self._own: anthropic.AsyncAnthropic | None = None
+
+    async def __call__(self, request: ModelRequest) -> AsyncGenerator[dict[str, Any], None]:
+        response = await self._sent(request)
+        chunks = response.aiter_bytes()
+        decoder = EventDecoder()
+        before_events: bytearray | None = bytearray()
+        last: object = None
+        try:
+            async for chunk in chunks:
+                quiet = True
+                for event in decoder.feed(chunk):
+                    quiet, before_events, last = False, None, event.get("type")
+                    yield event
+                if quiet:
+                    if before_events is not None and len(before_events) < _MOST_BODY_BYTES:
+                        before_events += chunk
+                    yield {"type": KEEPALIVE}
+            end = decoder.end()
+            if end is not None:
+                yield end
+            elif before_events:
+                yield _other_answer(bytes(before_events), response.headers.get("content-type", ""))
+        except GeneratorExit:
+            if last in _LAST_EVENTS:
+                await _drain(chunks)
+            raise
+        finally:
+            await response.aclose()
+
+    async def _sent(self, request: ModelRequest) -> httpx2.Response:
+        from anthropic import AsyncStream
+        from anthropic.types import Message, RawMessageStreamEvent
+
+        stream = await self._ready_client().post(
+            "/v1/messages",
+            content=request.body,
+            cast_to=Message,
+            stream=True,
+            stream_cls=AsyncStream[RawMessageStreamEvent],
+            options={"headers": dict(request.headers), "params": dict(request.query), "max_retries": 0},
+        )
+        return stream.response
+
+    def _ready_client(self) -> anthropic.AsyncAnthropic:
+        if self._client is not None:
+            return self._client
+        if self._own is None:
+            from anthropic import AsyncAnthropic
+
+            self._own = AsyncAnthropic()
+        return self._own
+
+    async def aclose(self) -> None:
+        """Close the client, if it was made here."""
+        if self._own is not None:
+            await self._own.close()
+            self._own = None
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    with contextlib.suppress(Exception):
+        async with asyncio.timeout(_END_OF_BODY_SECONDS):
+            async for _ in chunks:
+                pass
+
+
+def _other_answer(body: bytes, content_type: str) -> dict[str, Any]:
+    """The event that a body without any event stands for: an error object; else the body is not from the API."""
+    try:
+        value = json.loads(body.decode())
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict) and "error" in value:
+        return {**cast("dict[str, Any]", value), "type": "error"}
+    shown = body[:200].decode("utf-8", "replace")
+    raise StreamFault(PROTOCOL, f"The answer is {content_type or 'untyped'} and no event stream: {shown}")

@@ -1,0 +1,225 @@
+"""The worst case: the most moves and the most requests to the model, as numbers and as a formula in the limits.
+
+The ranking of the certificate bounds how often each of its rows fires: as often as its counter may be raised, once at
+the start and once more after each row that puts it back. Between two such rows a run follows a path without a circle,
+so that has a dearest one. That gives a bound that no run exceeds. Then a greedy run (it uses up the innermost counters
+first) is played against the machine; if it comes up to the bound, the bound is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from fsm_agent.machine import Below, Flag, Limits, Row
+from fsm_agent.verify.certificate import Certificate, Peel
+from fsm_agent.verify.decisions import Literal
+from fsm_agent.verify.system import Ask, Choice, Move, System, happenings
+
+Measure: TypeAlias = OneOf["moves", "requests"]
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One way through a visit of a state: what is asked, what the guards answer, and the row that fires."""
+
+    start: int
+    row: Row
+    dest: int
+    requests: int
+    answers: tuple[Literal, ...]
+    outcomes: tuple[tuple[str, str], ...]
+
+    def weight(self, measure: Measure) -> int:
+        return 1 if measure == "moves" else self.requests
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A number that no run exceeds, the formula that it comes from, and the most that was seen in a run."""
+
+    value: int
+    formula: str
+    seen: int
+
+    @property
+    def exact(self) -> bool:
+        return self.seen == self.value
+
+
+def visits(system: System) -> dict[int, list[Visit]]:
+    """For each situation in which a state is entered, the ways through the visit."""
+    entries = {0} | {h.dest for node in system.nodes for _, h in happenings(node) if isinstance(h, Move)}
+    return {entry: list(_through(system, entry)) for entry in sorted(entries)}
+
+
+def _through(system: System, entry: int) -> Iterator[Visit]:
+    waiting: list[tuple[int, int, tuple[Literal, ...], tuple[tuple[str, str], ...]]] = [(entry, 0, (), ())]
+    while waiting:
+        number, requests, answers, outcomes = waiting.pop()
+        for path, happening in happenings(system.nodes[number]):
+            if _contradicts(path, answers):
+                continue
+            known = (*answers, *path)
+            if isinstance(happening, Move):
+                yield Visit(entry, happening.row, happening.dest, requests, known, outcomes)
+            elif isinstance(happening, Ask):
+                for outcome, dest in happening.branches:
+                    asked = (*outcomes, (happening.effect, outcome))
+                    waiting.append((dest, requests + happening.requests, known, asked))
+
+
+def _contradicts(path: Sequence[Literal], answers: Sequence[Literal]) -> bool:
+    return any((atom, not answer) in answers for atom, answer in path)
+
+
+NOWHERE = float("-inf")
+
+
+class WorstCase:
+    """The bounds of a machine whose certificate is complete."""
+
+    def __init__(self, system: System, certificate: Certificate, turn: str | None) -> None:
+        assert system.limits is not None
+        self.system = system
+        self.limits: Limits = system.limits
+        self.turn = turn
+        self.peels = certificate.peels
+        self.level = {key: i for i, peel in enumerate(certificate.peels) for key in peel.rows}
+        self.visits = visits(system)
+        self.ranked = [v for every in self.visits.values() for v in every if v.row.key in self.level]
+        self.plain = {e: [v for v in every if v.row.key not in self.level] for e, every in self.visits.items()}
+        self.onward = {e: any(v.row.key in self.level for v in every) for e, every in self.visits.items()}
+
+    # ---- the bound
+
+    def room(self, peel: Peel) -> tuple[int, str]:
+        """How often a counter may be raised when it is fresh, as a number and in words."""
+        if peel.limit is None:
+            return 1, "1"
+        initial = self.system.definition.initial_value(peel.name)
+        bound = peel.limit if isinstance(peel.limit, int) else self.limits[peel.limit]
+        assert bound is not None
+        words = str(peel.limit) if not initial else f"({peel.limit} - {initial})"
+        return max(0, bound - initial), words
+
+    def value(self, measure: Measure, *, one_turn: bool) -> int:
+        """The bound; with `one_turn`, from the start of a turn to its end."""
+        total, _ = self._total(measure, one_turn=one_turn)
+        return total
+
+    def formula(self, measure: Measure, *, one_turn: bool) -> str:
+        return self._total(measure, one_turn=one_turn)[1]
+
+    def _total(self, measure: Measure, *, one_turn: bool) -> tuple[int, str]:
+        onward = cache(lambda entry: self._onward(entry, measure))
+        unit = cache(lambda i: self._unit(i, measure, onward, unit))
+        start = onward(0)
+        total = 0 if start == NOWHERE else int(start)
+        terms = [str(total)] if total else []
+        worth: dict[str, int] = {}
+        for i, peel in enumerate(self.peels):
+            each, words = unit(i)
+            worth[peel.name] = max(worth.get(peel.name, 0), each)
+            times, times_words = self.room(peel)
+            if not (one_turn and peel.name == self.turn) and times and each:
+                total += times * each
+                terms.append(_product(times_words, words))
+        last = self._last(measure, worth, onward, one_turn=one_turn)
+        total += last
+        if last:
+            terms.append(str(last))
+        return total, _sum(terms)
+
+    def _onward(self, entry: int, measure: Measure) -> float:
+        """The dearest way, by plain rows only, from here to where a ranked row may fire."""
+        best = 0 if self.onward[entry] else NOWHERE
+        for visit in self.plain[entry]:
+            if not self._final(visit):
+                best = max(best, visit.weight(measure) + self._onward(visit.dest, measure))
+        return best
+
+    def _unit(self, i: int, measure: Measure, onward, unit) -> tuple[int, str]:  # type: ignore[no-untyped-def]
+        """What one raising of the i-th counter of the ranking can cost, with all that it re-arms."""
+        best, words = 0, "0"
+        for visit in self.ranked:
+            if self.level[visit.row.key] != i:
+                continue
+            after = onward(visit.dest)
+            own = visit.weight(measure) + (0 if after == NOWHERE else int(after))
+            total, terms = own, [str(own)] if own else []
+            rearmed = self._put_back(visit)
+            for j in range(i + 1, len(self.peels)):
+                if self.peels[j].name in rearmed:
+                    each, each_words = unit(j)
+                    times, times_words = self.room(self.peels[j])
+                    if times and each:
+                        total += times * each
+                        terms.append(_product(times_words, each_words))
+            if total > best:
+                best, words = total, _sum(terms)
+        return best, words
+
+    def _put_back(self, visit: Visit) -> set[str]:
+        """The counters and flags that a row puts back, or a plain row that may follow it."""
+        names, waiting, seen = _lowered(visit.row), [visit.dest], set[int]()
+        while waiting:
+            entry = waiting.pop()
+            if entry not in seen:
+                seen.add(entry)
+                for plain in self.plain[entry]:
+                    names |= _lowered(plain.row)
+                    waiting.append(plain.dest)
+        return names
+
+    def _last(self, measure: Measure, worth: dict[str, int], onward, *, one_turn: bool) -> int:  # type: ignore[no-untyped-def]
+        """What the end may cost on top: its last row needs counters that then were not used up."""
+        best = 0
+        for entry in self.visits:
+            if onward(entry) == NOWHERE:
+                continue
+            for cost, answers in self._endings(entry, measure, one_turn=one_turn):
+                lost = sum({name: worth.get(name, 0) for name in _needs_room(answers)}.values())
+                best = max(best, cost - int(onward(entry)) - lost)
+        return best
+
+    def _endings(self, entry: int, measure: Measure, *, one_turn: bool) -> Iterator[tuple[int, tuple[Literal, ...]]]:
+        for visit in self.visits[entry]:
+            weight = visit.weight(measure)
+            ends_turn = one_turn and any(u.name == self.turn for u in visit.row.update)
+            if self._final(visit) or ends_turn:
+                yield weight, () if ends_turn else visit.answers
+            elif visit.row.key not in self.level:
+                for cost, answers in self._endings(visit.dest, measure, one_turn=one_turn):
+                    yield weight + cost, (*visit.answers, *answers)
+
+    def _final(self, visit: Visit) -> bool:
+        return self.system.definition.state(visit.row.dest).final
+
+
+def _lowered(row: Row) -> set[str]:
+    return {u.name for u in row.update if u(1, 0) == 0}
+
+
+def _needs_room(answers: Sequence[Literal]) -> set[str]:
+    """The names that must not be used up for these answers."""
+    below = {atom.counter for atom, answer in answers if isinstance(atom, Below) and answer}
+    return below | {atom.name for atom, answer in answers if isinstance(atom, Flag) and not answer}
+
+
+def _sum(terms: Sequence[str]) -> str:
+    return " + ".join(terms) or "0"
+
+
+def _product(times: str, each: str) -> str:
+    if times == "1":
+        return each
+    if each == "1":
+        return times
+    return f"{times} * ({each})" if " + " in each else f"{times} * {each}"
+
+
+__all__ = ["Bound", "Choice", "Measure", "Visit", "WorstCase", "visits"]
