@@ -70,7 +70,7 @@ def test_no_condition_looks_at_a_trigger_or_a_terminal_reason(path: Path) -> Non
 
 def test_the_sdk_never_repeats_a_request_by_itself() -> None:
     text = (ROOT / "model" / "transport.py").read_text(encoding="utf-8")
-    assert "max_retries=0" in text
+    assert '"max_retries": 0' in text
 
 
 def test_the_loop_is_not_an_async_machine() -> None:

@@ -83,6 +83,7 @@ def run(options: RunOptions) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OTHER_REASON
     except asyncio.CancelledError:
+        sys.stderr.write("fsm-agent: left before the run had ended.\n")
         return ABORTED
 
 

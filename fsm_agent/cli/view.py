@@ -72,6 +72,7 @@ class RunView:
         self._tail = ""
         self._paragraphs = 0
         self._shown = ""
+        self._said: set[str] = set()
         self._calls = CallsView()
 
     # ---- folding
@@ -189,6 +190,7 @@ class RunView:
         if event.subtype == "backoff":
             self.notice = event.message
             return []
+        self._said.add(event.message)
         style, mark = ("red", self.marks.failed) if event.subtype == "error" else ("yellow", self.marks.repaired)
         return [*self._end_of_text(), self._entry(mark, event.message, style)]
 
@@ -252,7 +254,7 @@ class RunView:
         good = end.reason == TerminalReason.COMPLETED
         lines = {
             "reason": Text(end.reason, "bold green" if good else "bold red"),
-            "detail": Text(printable(end.detail)),
+            "detail": Text("" if end.detail in self._said else printable(end.detail)),
             "turns": Text(f"{end.turns:,}"),
             "requests": Text(f"{end.requests:,}"),
             "tokens": Text(f"{usage.total:,} ({entered:,} in{from_cache}, {usage.output_tokens:,} out)"),

@@ -97,6 +97,7 @@ def digest(history: History, start: int, stop: int, *, lines: int = DIGEST_LINES
     told = [line for entry in history[start:stop] for line in _told(entry, results)]
     if len(told) <= lines:
         return told
+    lines = max(1, lines - 1)
     head, tail = lines // 3, lines - lines // 3
     return [*told[:head], f"- ({len(told) - lines} steps are left out here)", *told[-tail:]]
 

@@ -28,6 +28,10 @@ PAST_PROMPTS: Final = 10
 """Earlier prompts that are quoted in a summary, each by its first characters."""
 PAST_PROMPT_CHARS: Final = 200
 MAX_SUMMARY_TOKENS: Final = 20_000
+DIGEST_LINES: Final = 20
+"""Lines that tell of the groups that a summary request leaves out, at most."""
+TOKENS_PER_LINE: Final = 90
+"""Tokens of the longest line of a digest."""
 
 INSTRUCTION: Final = (
     "Stop working for a moment. Summarise the conversation above, so that you can go on from the summary alone.\n"
@@ -35,7 +39,7 @@ INSTRUCTION: Final = (
     "found out (paths, names, values, errors); what was changed; what remains, and the next step.\n"
     "Call no tool. Answer with nothing but <summary>...</summary>."
 )
-BEGINNING_LEFT_OUT: Final = "[The beginning of the conversation is left out here. What was done in it, in short:]"
+BEGINNING_LEFT_OUT: Final = "[The beginning of the conversation is left out here. What was done in it:]"
 
 CompactOutcome: TypeAlias = Literal["compacted", "head_too_long", "failed"]
 
@@ -140,14 +144,15 @@ def summary_request(draft: Draft, cut: int, attempt: int) -> SummaryRequest | No
     """
     view = draft.view
     head = _textual(draft.history.part(0, cut))
-    room = view.limits.context_window - view.fixed_tokens - _summary_tokens(view)
+    instruction = user_message(INSTRUCTION, "summary_instruction")
+    room = view.limits.context_window - view.fixed_tokens - _summary_tokens(view) - History([instruction]).tokens
     whole = head.tokens
     if attempt or whole > room:
         shorter = _shortened(head, min(room, whole) // 2**attempt)
         if attempt and shorter.tokens >= _tried(head, room, attempt - 1):
             return None
         head = shorter
-    head.append(user_message(INSTRUCTION, "summary_instruction"))
+    head.append(instruction)
     return SummaryRequest(head.encode(view.model), _summary_tokens(view))
 
 
@@ -176,9 +181,10 @@ def _shortened(head: History, room: int) -> History:
     short.replace(0, len(short), [_short_message(entry) for entry in head])
     if short.tokens <= room:
         return short
-    start = cut_keeping(short, room)
-    left_out = digest(short, 0, start, lines=20)
+    lines = min(DIGEST_LINES, room // 4 // TOKENS_PER_LINE)
+    start = cut_keeping(short, room - lines * TOKENS_PER_LINE)
     tail = short.part(start)
+    left_out = digest(short, 0, start, lines=lines)
     tail.replace(0, 0, [user_message("\n".join([BEGINNING_LEFT_OUT, *left_out]), "digest")])
     return tail
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from fsm_agent.loop.result import RunResult
     from fsm_agent.loop.visit import EffectFunction
     from fsm_agent.model.prices import Price
-    from fsm_agent.model.transport import CallModel
+    from fsm_agent.model.transport import CallModel, SdkTransport
     from fsm_agent.session.history import History
 
 Prompt: TypeAlias = str | Sequence[Mapping[str, Any]] | None
@@ -129,8 +130,7 @@ class AgentMachine:
         bounds = self.limits.resolved(fallback_models=len(self.models) - 1)
         self.automaton = Automaton(definition, bounds)
         self._machine = compiled(definition)
-        self._client = client
-        self.call_model: CallModel = self.deps.call_model or self._transport()
+        self._transport, self.call_model = _calling(client, self.deps.call_model)
         self._runner: asyncio.Runner | None = None
         self._runner_lock = threading.Lock()
 
@@ -163,11 +163,6 @@ class AgentMachine:
                 raise ConfigurationError(
                     f"The limit max_cost_usd needs the prices of {', '.join(missing)}; give AgentMachine(prices=...)."
                 )
-
-    def _transport(self) -> CallModel:
-        from fsm_agent.model.transport import SdkTransport
-
-        return SdkTransport(self._client)
 
     # ---- what effects ask
 
@@ -229,10 +224,34 @@ class AgentMachine:
         with self._runner_lock:
             if self._runner is None:
                 self._runner = asyncio.Runner()
-            return self._runner.run(run._finish())  # noqa: SLF001 - the machine's own run
+                weakref.finalize(self, _shut, self._runner, self._transport)
+            return self._runner.run(run.finish())
+
+    async def aclose(self) -> None:
+        """Close the client that the machine made for this event loop. A client of yours stays open."""
+        if self._transport is not None:
+            await self._transport.aclose()
 
 
-def _model_name(name: str) -> str:
+def _shut(runner: asyncio.Runner, transport: SdkTransport | None) -> None:
+    """The machine is gone: so is the event loop of its `run_sync`, and what was connected in it."""
+    if transport is not None:
+        runner.run(transport.aclose())
+    runner.close()
+
+
+def _calling(
+    client: anthropic.AsyncAnthropic | None, call_model: CallModel | None
+) -> tuple[SdkTransport | None, CallModel]:
+    if call_model is not None:
+        return None, call_model
+    from fsm_agent.model.transport import SdkTransport
+
+    transport = SdkTransport(client)
+    return transport, transport
+
+
+def _model_name(name: object) -> str:
     if not isinstance(name, str) or not name.strip():
         raise ConfigurationError(f"The model is {name!r}; give the name of a model, such as 'claude-sonnet-5-5'.")
     return name

@@ -79,35 +79,35 @@ class Conversation:
     """Requests of this turn so far."""
     attempt_turn: int = 0
     usage: Usage = field(default_factory=Usage)
-    usage_by_model: dict[str, Usage] = field(default_factory=dict)
+    usage_by_model: dict[str, Usage] = field(default_factory=dict[str, Usage])
     cost: float = 0.0
     last_usage: Usage | None = None
     last_compaction_turn: int | None = None
     autocompact_failures: int = 0
-    continuation_outputs: list[int] = field(default_factory=list)
+    continuation_outputs: list[int] = field(default_factory=list[int])
     output_tokens_before: int = 0
 
     reply: Reply | None = None
     failure: Failure | None = None
-    results: list[ToolResult] = field(default_factory=list)
-    result_blocks: list[dict[str, Any]] = field(default_factory=list)
+    results: list[ToolResult] = field(default_factory=list["ToolResult"])
+    result_blocks: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     plan: ContextPlan | None = None
-    edits: list[Edit] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list["Edit"])
     """What a drain, a compaction or a removal of media proposed."""
     feedback: tuple[str, ...] = ()
     output_errors: str = ""
     output: Any = None
 
     answer: Answer = field(default_factory=Answer)
-    details: dict[str, str] = field(default_factory=dict)
+    details: dict[str, str] = field(default_factory=dict[str, str])
     """A sentence about the outcome of an effect of this visit."""
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
     """What an effect of a user's own returned beside its outcome."""
-    queued: deque[Any] = field(default_factory=deque)
+    queued: deque[Any] = field(default_factory=deque[Any])
     notices: NoticeQueue = field(default_factory=NoticeQueue)
-    call_ids: set[str] = field(default_factory=set)
+    call_ids: set[str] = field(default_factory=set[str])
     """Ids of all tool uses of the conversation: a reply that repeats one gets a fresh one."""
-    seen_message_ids: dict[str, int] = field(default_factory=dict)
+    seen_message_ids: dict[str, int] = field(default_factory=dict[str, int])
     validator: HistoryValidator = field(default_factory=HistoryValidator)
 
     @property

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from fsm_agent.model.json_types import is_object
 from fsm_agent.model.usage import Usage
 
 
@@ -41,9 +42,9 @@ class StreamEvent(_Event):
     def text(self) -> str:
         """The text that this event adds to the answer, or ''."""
         delta = self.event.get("delta")
-        if isinstance(delta, dict) and delta.get("type") == "text_delta":
-            return str(delta.get("text", ""))
-        return ""
+        if not is_object(delta) or delta.get("type") != "text_delta":
+            return ""
+        return str(delta.get("text", ""))
 
     def typed(self) -> Any:
         """The event as the SDK's own type (`anthropic.types.RawMessageStreamEvent`), for code written against it."""

@@ -114,9 +114,9 @@ class Run(AsyncIterator[Event]):
         return await self._channel.request()
 
     def __await__(self) -> Generator[Any, None, RunResult]:
-        return self._finish().__await__()
+        return self.finish().__await__()
 
-    async def _finish(self) -> RunResult:
+    async def finish(self) -> RunResult:
         """Run to the end without looking at the events (that are left)."""
         self._ended = True
         task = self._start()

@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from weakref import WeakKeyDictionary
 
 from fsm_agent.model.faults import PROTOCOL, StreamFault
 from fsm_agent.model.sse import EventDecoder
@@ -43,7 +44,8 @@ class SdkTransport:
 
     def __init__(self, client: anthropic.AsyncAnthropic | None = None) -> None:
         self._client = client
-        self._own: anthropic.AsyncAnthropic | None = None
+        # A client's connections belong to the event loop that made them.
+        self._own: WeakKeyDictionary[asyncio.AbstractEventLoop, anthropic.AsyncAnthropic] = WeakKeyDictionary()
 
     async def __call__(self, request: ModelRequest) -> AsyncGenerator[dict[str, Any], None]:
         response = await self._sent(request)
@@ -90,17 +92,19 @@ class SdkTransport:
     def _ready_client(self) -> anthropic.AsyncAnthropic:
         if self._client is not None:
             return self._client
-        if self._own is None:
+        loop = asyncio.get_running_loop()
+        own = self._own.get(loop)
+        if own is None:
             from anthropic import AsyncAnthropic
 
-            self._own = AsyncAnthropic()
-        return self._own
+            own = self._own[loop] = AsyncAnthropic()
+        return own
 
     async def aclose(self) -> None:
-        """Close the client, if it was made here."""
-        if self._own is not None:
-            await self._own.close()
-            self._own = None
+        """Close the client that was made here for this event loop, if there is one."""
+        own = self._own.pop(asyncio.get_running_loop(), None)
+        if own is not None:
+            await own.close()
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:

@@ -50,7 +50,7 @@ def readable(messages: object, *, model: str | None = None) -> tuple[list[Messag
     left out. Raises `HistoryError`.
     """
     if not _is_series(messages):
-        _refuse("it", f"is a {_kind(messages)}", "Give a list of messages, or a prompt as a string.")
+        _refuse("it", f"is of type {_kind(messages)}", "Give a list of messages, or a prompt as a string.")
     notes: list[str] = []
     given = cast("Iterable[object]", messages)
     read = [_message(raw, f"messages[{index}]", model, notes) for index, raw in enumerate(given)]
@@ -81,7 +81,7 @@ def _json(value: object, where: str) -> Any:
 def _message(raw: object, where: str, model: str | None, notes: list[str]) -> Message:
     fields = _json(raw, where)
     if not isinstance(fields, dict):
-        _refuse(where, f"is a {_kind(raw)}", "A message is a dict with `role` and `content`.")
+        _refuse(where, f"is of type {_kind(raw)}", "A message is a dict with `role` and `content`.")
     message = cast("JsonObject", fields)
     role = message.get("role")
     if role not in _ROLES:
@@ -103,7 +103,7 @@ def _content(content: object, where: str, notes: list[str]) -> str | list[JsonOb
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        what = "has no content" if content is None else f"has a {_kind(content)} as its content"
+        what = "has no content" if content is None else f"has content of type {_kind(content)}"
         _refuse(where, what, "The content is a string or a list of content blocks.")
     blocks = cast("list[object]", content)
     return [_block(block, f"{where}.content[{position}]", notes) for position, block in enumerate(blocks)]
@@ -111,7 +111,7 @@ def _content(content: object, where: str, notes: list[str]) -> str | list[JsonOb
 
 def _block(raw: object, where: str, notes: list[str]) -> JsonObject:
     if not isinstance(raw, dict):
-        _refuse(where, f"is a {_kind(raw)}", "A content block is a dict with a `type`.")
+        _refuse(where, f"is of type {_kind(raw)}", "A content block is a dict with a `type`.")
     block = cast("JsonObject", raw)
     kind = block.get("type")
     if not isinstance(kind, str) or not kind:
@@ -141,7 +141,7 @@ def _check_result(block: JsonObject, where: str, notes: list[str]) -> None:
     if content is None or isinstance(content, str):
         return
     if not isinstance(content, list):
-        what = f"is a `tool_result` whose content is a {_kind(content)}"
+        what = f"is a `tool_result` whose content is of type {_kind(content)}"
         _refuse(where, what, "It is a string or a list of content blocks.")
     parts = cast("list[object]", content)
     block["content"] = [_block(part, f"{where}.content[{position}]", notes) for position, part in enumerate(parts)]

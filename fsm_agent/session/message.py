@@ -94,6 +94,20 @@ def is_server_result(block: Mapping[str, Any]) -> bool:
     return str(block.get("type")).endswith("_tool_result")
 
 
+_ONLY_USER: Final = frozenset({"tool_result", "image", "document", "search_result", "container_upload"})
+
+
+def is_misplaced(block: Mapping[str, Any], role: object) -> bool:
+    """Whether a message of this role cannot have the block ("`tool_result` blocks can only be in `user` messages").
+
+    >>> is_misplaced({"type": "tool_use"}, "user"), is_misplaced({"type": "tool_use"}, "assistant")
+    (True, False)
+    """
+    kind = block.get("type")
+    of_assistant = kind == "tool_use" or kind in THINKING or is_server_use(block) or is_server_result(block)
+    return (of_assistant and role != "assistant") or (kind in _ONLY_USER and role != "user")
+
+
 def is_signed(block: Mapping[str, Any]) -> bool:
     """A thinking block that is whole: its signature (of redacted thinking: its data) is there.
 

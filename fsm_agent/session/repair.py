@@ -17,6 +17,7 @@ from fsm_agent.session.message import (
     Message,
     blocks_of,
     inner_blocks,
+    is_misplaced,
     user_message,
     with_content,
 )
@@ -71,17 +72,9 @@ def _tidy(index: int, message: Message, note: _Note) -> Message | None:
     return clean
 
 
-_FOREIGN: Final = {
-    "user": THINKING | {"tool_use"},
-    "assistant": frozenset({"tool_result"}),
-    "system": THINKING | {"tool_use", "tool_result"},
-}
-
-
 def _placed(index: int, message: Message, note: _Note) -> Message:
     """Blocks that a message of this role cannot have are left out."""
-    foreign = _FOREIGN[message["role"]]
-    kept = [block for block in blocks_of(message) if block.get("type") not in foreign]
+    kept = [block for block in blocks_of(message) if not is_misplaced(block, message["role"])]
     if len(kept) == len(blocks_of(message)):
         return message
     note(index, f"blocks that a message of role {message['role']} cannot have were left out.")

@@ -1,7 +1,8 @@
 """The invariants of a history that is about to be sent, in one place. Every request, session and test is held to them.
 
 I1  Each assistant message with `tool_use` is followed at once by a user message that begins with exactly one
-    `tool_result` for each call, in call order; no result is without its call. The same for the API's own tools.
+    `tool_result` for each call, in call order; no result is without its call, and no block in the wrong role. The API's
+    own tools have their results in the turn that calls.
 I2  Ids of `tool_use` are unique, and of letters, digits, `_` and `-`.
 I3  No blank text, no empty message, the first role is `user`.
 I4  Thinking is whole, with its signature, goes only to the model that made it, and does not end a message.
@@ -25,6 +26,7 @@ from fsm_agent.session.message import (
     encoded,
     inner_blocks,
     is_blank_text,
+    is_misplaced,
     is_signed,
 )
 from fsm_agent.session.repair import ID_PATTERN, repaired
@@ -175,12 +177,13 @@ class _Check:
             elif kind == "tool_use":
                 self._call(position, block, role)
             elif kind == "tool_result":
-                if role != "user":
-                    self.breach("I1", f"content[{position}]: a tool result in a message of role {role}")
                 for part in inner_blocks(block):
                     self._no_blank(position, part)
             elif kind in THINKING:
                 self._thinking(position, block, message)
+            if is_misplaced(block, role):
+                invariant: Invariant = "I4" if kind in THINKING else "I1"
+                self.breach(invariant, f"content[{position}]: {kind} in a message of role {role}")
         if blocks and blocks[-1].get("type") in THINKING:
             self.breach("I4", "the message ends in thinking")
 
@@ -193,8 +196,6 @@ class _Check:
         if role == "assistant":
             self.calls.append(name)
             self.calls_at = self.index
-        else:
-            self.breach("I1", f"content[{position}]: a tool use in a message of role {role}")
         if name in self.ids:
             self.breach("I2", f"content[{position}]: the id {name} was used before")
         if not ID_PATTERN.fullmatch(name):
@@ -204,8 +205,6 @@ class _Check:
         self.ids.add(name)
 
     def _thinking(self, position: int, block: JsonObject, message: Mapping[str, Any]) -> None:
-        if message.get("role") != "assistant":
-            self.breach("I4", f"content[{position}]: thinking in a message of role {message.get('role')}")
         if not is_signed(block):
             self.breach("I4", f"content[{position}]: thinking without a signature")
         maker = getattr(message, "model", None)

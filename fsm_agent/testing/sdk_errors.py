@@ -42,7 +42,7 @@ def _classes() -> dict[int, "type[anthropic.APIStatusError]"]:
 
 @cache
 def _classes_of_codes() -> dict[tuple[int, str], "type[anthropic.APIStatusError]"]:
-    """The error classes that the SDK chooses by `error.details.error_code`, which each class states in its annotation."""
+    """The error classes that the SDK chooses by `error.details.error_code`; each states its code in an annotation."""
     from anthropic import APIStatusError, types
 
     found: dict[tuple[int, str], type[APIStatusError]] = {}

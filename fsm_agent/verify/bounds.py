@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal as OneOf
 from typing import TypeAlias
 
 from fsm_agent.machine import Below, Flag, Limits, Row
 from fsm_agent.verify.certificate import Certificate, Peel
 from fsm_agent.verify.decisions import Literal
-from fsm_agent.verify.system import Ask, Choice, Move, System, happenings
+from fsm_agent.verify.system import Ask, Move, System, happenings
 
 Measure: TypeAlias = OneOf["moves", "requests"]
 
@@ -48,6 +47,40 @@ class Bound:
     @property
     def exact(self) -> bool:
         return self.seen == self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A formula: a number and products in words."""
+
+    number: int
+    terms: tuple[str, ...] = ()
+
+    def plus(self, other: Sum) -> Sum:
+        return Sum(self.number + other.number, (*self.terms, *other.terms))
+
+    def minus(self, other: Sum) -> Sum | None:
+        """What is left without these terms, if they are all there."""
+        left = list(self.terms)
+        for term in other.terms:
+            if term not in left:
+                return None
+            left.remove(term)
+        return Sum(self.number - other.number, tuple(left)) if self.number >= other.number else None
+
+    def times(self, factor: str) -> Sum:
+        if factor == "1":
+            return self
+        whole = str(self)
+        if not self.terms and self.number != 1:
+            return Sum(0, (f"{whole} * {factor}",))
+        if self.terms and (self.number or len(self.terms) > 1):
+            whole = f"({whole})"
+        return Sum(0, (factor if whole == "1" else f"{factor} * {whole}",))
+
+    def __str__(self) -> str:
+        parts = [*([str(self.number)] if self.number else []), *self.terms]
+        return " + ".join(parts) or "0"
 
 
 def visits(system: System) -> dict[int, list[Visit]]:
@@ -92,6 +125,9 @@ class WorstCase:
         self.visits = visits(system)
         self.ranked = [v for every in self.visits.values() for v in every if v.row.key in self.level]
         self.plain = {e: [v for v in every if v.row.key not in self.level] for e, every in self.visits.items()}
+        self._measure: Measure = "requests"
+        self._ways: dict[tuple[Measure, int], float] = {}
+        self._units: dict[int, tuple[int, Sum]] = {}
         self.onward = {e: any(v.row.key in self.level for v in every) for e, every in self.visits.items()}
 
     # ---- the bound
@@ -106,62 +142,73 @@ class WorstCase:
         words = str(peel.limit) if not initial else f"({peel.limit} - {initial})"
         return max(0, bound - initial), words
 
-    def value(self, measure: Measure, *, one_turn: bool) -> int:
-        """The bound; with `one_turn`, from the start of a turn to its end."""
-        total, _ = self._total(measure, one_turn=one_turn)
-        return total
-
-    def formula(self, measure: Measure, *, one_turn: bool) -> str:
-        return self._total(measure, one_turn=one_turn)[1]
-
-    def _total(self, measure: Measure, *, one_turn: bool) -> tuple[int, str]:
-        onward = cache(lambda entry: self._onward(entry, measure))
-        unit = cache(lambda i: self._unit(i, measure, onward, unit))
-        start = onward(0)
+    def bound(self, measure: Measure, *, one_turn: bool) -> tuple[int, str]:
+        """The number and its formula; with `one_turn`, from the start of a turn to its end."""
+        self._measure, self._units = measure, {}
+        start = self._onward(0)
         total = 0 if start == NOWHERE else int(start)
-        terms = [str(total)] if total else []
+        words = Sum(total)
         worth: dict[str, int] = {}
         for i, peel in enumerate(self.peels):
-            each, words = unit(i)
+            each, each_words = self._unit(i)
             worth[peel.name] = max(worth.get(peel.name, 0), each)
             times, times_words = self.room(peel)
             if not (one_turn and peel.name == self.turn) and times and each:
                 total += times * each
-                terms.append(_product(times_words, words))
-        last = self._last(measure, worth, onward, one_turn=one_turn)
-        total += last
-        if last:
-            terms.append(str(last))
-        return total, _sum(terms)
+                words = words.plus(each_words.times(times_words))
+        last = self._last(worth, one_turn=one_turn)
+        words = self._gathered(words.plus(Sum(last)), one_turn=one_turn)
+        return total + last, str(words)
 
-    def _onward(self, entry: int, measure: Measure) -> float:
-        """The dearest way, by plain rows only, from here to where a ranked row may fire."""
-        best = 0 if self.onward[entry] else NOWHERE
-        for visit in self.plain[entry]:
-            if not self._final(visit):
-                best = max(best, visit.weight(measure) + self._onward(visit.dest, measure))
-        return best
-
-    def _unit(self, i: int, measure: Measure, onward, unit) -> tuple[int, str]:  # type: ignore[no-untyped-def]
-        """What one raising of the i-th counter of the ranking can cost, with all that it re-arms."""
-        best, words = 0, "0"
-        for visit in self.ranked:
-            if self.level[visit.row.key] != i:
+    def _gathered(self, words: Sum, *, one_turn: bool) -> Sum:
+        """(n - 1) * (x) + x is written n * (x)."""
+        for i, peel in enumerate(self.peels):
+            if self.system.definition.initial_value(peel.name) != 1 or (one_turn and peel.name == self.turn):
                 continue
-            after = onward(visit.dest)
-            own = visit.weight(measure) + (0 if after == NOWHERE else int(after))
-            total, terms = own, [str(own)] if own else []
-            rearmed = self._put_back(visit)
-            for j in range(i + 1, len(self.peels)):
-                if self.peels[j].name in rearmed:
-                    each, each_words = unit(j)
-                    times, times_words = self.room(self.peels[j])
-                    if times and each:
-                        total += times * each
-                        terms.append(_product(times_words, each_words))
-            if total > best:
-                best, words = total, _sum(terms)
-        return best, words
+            each = self._unit(i)[1]
+            product = each.times(self.room(peel)[1])
+            rest = words.minus(product)
+            rest = rest.minus(each) if rest is not None else None
+            if rest is not None and product.terms:
+                words = each.times(str(peel.limit)).plus(rest)
+        return words
+
+    def _onward(self, entry: int) -> float:
+        """The dearest way, by plain rows only, from here to where a ranked row may fire."""
+        known = self._ways.get((self._measure, entry))
+        if known is None:
+            known = 0 if self.onward[entry] else NOWHERE
+            for visit in self.plain[entry]:
+                if not self.final(visit):
+                    known = max(known, visit.weight(self._measure) + self._onward(visit.dest))
+            self._ways[self._measure, entry] = known
+        return known
+
+    def _unit(self, i: int) -> tuple[int, Sum]:
+        """What one raising of the i-th counter of the ranking can cost, with all that it re-arms."""
+        if i not in self._units:
+            costs = [self._cost(visit, i) for visit in self.ranked if self.level[visit.row.key] == i]
+            self._units[i] = max(costs, key=lambda cost: cost[0], default=(0, Sum(0)))
+        return self._units[i]
+
+    def _cost(self, visit: Visit, i: int) -> tuple[int, Sum]:
+        after = self._onward(visit.dest)
+        total = visit.weight(self._measure) + (0 if after == NOWHERE else int(after))
+        words = Sum(total)
+        rearmed = self._put_back(visit)
+        for j in range(i + 1, len(self.peels)):
+            if self.peels[j].name in rearmed:
+                each, each_words = self._unit(j)
+                times, times_words = self.room(self.peels[j])
+                if times and each:
+                    total += times * each
+                    words = words.plus(each_words.times(times_words))
+        return total, words
+
+    def cost_of(self, key: tuple[str, str], measure: Measure) -> int:
+        """What one firing of a ranked row can cost, with all that it re-arms."""
+        self._measure, self._units = measure, {}
+        return max((self._cost(v, self.level[key])[0] for v in self.ranked if v.row.key == key), default=0)
 
     def _put_back(self, visit: Visit) -> set[str]:
         """The counters and flags that a row puts back, or a plain row that may follow it."""
@@ -175,28 +222,28 @@ class WorstCase:
                     waiting.append(plain.dest)
         return names
 
-    def _last(self, measure: Measure, worth: dict[str, int], onward, *, one_turn: bool) -> int:  # type: ignore[no-untyped-def]
-        """What the end may cost on top: its last row needs counters that then were not used up."""
+    def _last(self, worth: dict[str, int], *, one_turn: bool) -> int:
+        """What the end may cost on top: its last row may need counters that then were not used up."""
         best = 0
         for entry in self.visits:
-            if onward(entry) == NOWHERE:
-                continue
-            for cost, answers in self._endings(entry, measure, one_turn=one_turn):
-                lost = sum({name: worth.get(name, 0) for name in _needs_room(answers)}.values())
-                best = max(best, cost - int(onward(entry)) - lost)
+            onward = self._onward(entry)
+            if onward != NOWHERE:
+                for cost, answers in self._endings(entry, one_turn=one_turn):
+                    lost = sum(worth.get(name, 0) for name in needs_room(answers))
+                    best = max(best, cost - int(onward) - lost)
         return best
 
-    def _endings(self, entry: int, measure: Measure, *, one_turn: bool) -> Iterator[tuple[int, tuple[Literal, ...]]]:
+    def _endings(self, entry: int, *, one_turn: bool) -> Iterator[tuple[int, tuple[Literal, ...]]]:
         for visit in self.visits[entry]:
-            weight = visit.weight(measure)
+            weight = visit.weight(self._measure)
             ends_turn = one_turn and any(u.name == self.turn for u in visit.row.update)
-            if self._final(visit) or ends_turn:
+            if self.final(visit) or ends_turn:
                 yield weight, () if ends_turn else visit.answers
             elif visit.row.key not in self.level:
-                for cost, answers in self._endings(visit.dest, measure, one_turn=one_turn):
+                for cost, answers in self._endings(visit.dest, one_turn=one_turn):
                     yield weight + cost, (*visit.answers, *answers)
 
-    def _final(self, visit: Visit) -> bool:
+    def final(self, visit: Visit) -> bool:
         return self.system.definition.state(visit.row.dest).final
 
 
@@ -204,22 +251,7 @@ def _lowered(row: Row) -> set[str]:
     return {u.name for u in row.update if u(1, 0) == 0}
 
 
-def _needs_room(answers: Sequence[Literal]) -> set[str]:
+def needs_room(answers: Sequence[Literal]) -> set[str]:
     """The names that must not be used up for these answers."""
     below = {atom.counter for atom, answer in answers if isinstance(atom, Below) and answer}
     return below | {atom.name for atom, answer in answers if isinstance(atom, Flag) and not answer}
-
-
-def _sum(terms: Sequence[str]) -> str:
-    return " + ".join(terms) or "0"
-
-
-def _product(times: str, each: str) -> str:
-    if times == "1":
-        return each
-    if each == "1":
-        return times
-    return f"{times} * ({each})" if " + " in each else f"{times} * {each}"
-
-
-__all__ = ["Bound", "Choice", "Measure", "Visit", "WorstCase", "visits"]

@@ -36,10 +36,11 @@ class Peel:
 
     def __str__(self) -> str:
         triggers = ", ".join(trigger for _, trigger in self.rows)
+        s = "s" if len(self.rows) == 1 else ""
         states = ", ".join(self.states)
         if self.is_flag:
-            return f"among {states}: {triggers} sets {self.name} while it is not set, and nothing there resets it"
-        return f"among {states}: {triggers} raises {self.name} below {self.limit}, and nothing there lowers it"
+            return f"among {states}: {triggers} set{s} {self.name} while it is not set, and nothing there resets it"
+        return f"among {states}: {triggers} raise{s} {self.name} below {self.limit}, and nothing there lowers it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class Certificate:
     peels: tuple[Peel, ...]
     left: tuple[Key, ...]
     """Rows that may still go round for ever."""
+    free: tuple[Key, ...] = ()
+    """Those of them that raise no counter below a bound and set no flag that is not set."""
 
     @property
     def complete(self) -> bool:
@@ -90,7 +93,12 @@ def certify(system: System, unbounded: Iterable[str] = ()) -> Certificate:
             peels.append(peel)
             taken = set(peel.rows)
             waiting = _parts([edge for edge in part if edge[1] is None or edge[1].key not in taken]) + waiting
-    return Certificate(tuple(peels), tuple(left))
+    names = tuple(system.definition.initial_control())
+    rows = {row.key: row for _, row, _ in edges if row is not None and row.key in left}
+    free = [
+        key for key in left if not any(any(True for _ in _bounds(rows[key], n, guards[key], without_bound)) for n in names)
+    ]
+    return Certificate(tuple(peels), tuple(left), tuple(free))
 
 
 def _sure_guards(system: System) -> dict[Key, frozenset[Literal]]:

@@ -72,7 +72,7 @@ async def remove(path: str) -> str:
     return f"removed {path}"
 
 
-def refuse_with_feedback(conversation, row):  # type: ignore[no-untyped-def]
+def refuse_with_feedback(conversation, row):
     blocks = [
         {"type": "tool_result", "tool_use_id": call.id, "content": "The user said no.", "is_error": True}
         for call in conversation.calls

@@ -131,7 +131,9 @@ def test_an_end_before_the_stop_reason_is_never_a_success(steps: list[Step], out
     assert (done.outcome, done.kind) == (outcome, EOF)
 
 
-@pytest.mark.parametrize("after", [[], [httpx2.ReadError("reset")], [forever], [{"type": "error"}], ["junk"], [start()]])
+@pytest.mark.parametrize(
+    "after", [[], [httpx2.ReadError("reset")], [forever], [{"type": "error"}], ["junk"], [start()]]
+)
 def test_a_reply_that_has_told_its_stop_reason_is_whole_whatever_follows(after: list[Any]):
     done = run(start(), *text("Hi."), stop("end_turn"), *after)
     assert (done.outcome, done.made.failure) == (R.END_TURN, None)

@@ -16,7 +16,9 @@ QUICK = settings(database=None, phases=[Phase.generate])  # the first will do: i
 
 
 def kinds(messages):
-    return {block["type"] for message in messages if isinstance(message["content"], list) for block in message["content"]}
+    return {
+        block["type"] for message in messages if isinstance(message["content"], list) for block in message["content"]
+    }
 
 
 def test_every_kind_of_block_is_drawn():

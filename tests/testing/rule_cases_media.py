@@ -133,7 +133,10 @@ CASES = [
         messages=[user(said("x", cache_control=MARK), said("y", cache_control=LONG))],
     ),
     accepted(
-        "R172", "short behind long", system=[said("x", cache_control=LONG)], messages=[user(said("y", cache_control=MARK))]
+        "R172",
+        "short behind long",
+        system=[said("x", cache_control=LONG)],
+        messages=[user(said("y", cache_control=MARK))],
     ),
     refused(
         "R173",

@@ -100,7 +100,8 @@ SHAPE = [
         messages=[
             USER,
             assistant(
-                {"type": "thinking", "thinking": "a", "signature": "s", "cache_control": {"type": "ephemeral"}}, said("a")
+                {"type": "thinking", "thinking": "a", "signature": "s", "cache_control": {"type": "ephemeral"}},
+                said("a"),
             ),
             USER,
         ],
@@ -328,7 +329,9 @@ PAIRING = [
         messages=[USER, assistant(FOUND, said("a")), USER],
     ),
     accepted("R133", "server result behind its call", messages=[USER, assistant(SEARCH, FOUND, said("a")), USER]),
-    refused("R134", "calls without results", unanswered(1, "a", "b"), messages=[USER, assistant(call("a"), call("b")), USER]),
+    refused(
+        "R134", "calls without results", unanswered(1, "a", "b"), messages=[USER, assistant(call("a"), call("b")), USER]
+    ),
     refused(
         "R134",
         "text before the result",

@@ -1,6 +1,17 @@
 """Cases of the rules on thinking that need no server's memory."""
 
-from tests.testing.rule_cases import OLD_MODEL, USER, accepted, assistant, call, custom_tool, refused, result, said, user
+from tests.testing.rule_cases import (
+    OLD_MODEL,
+    USER,
+    accepted,
+    assistant,
+    call,
+    custom_tool,
+    refused,
+    result,
+    said,
+    user,
+)
 
 GUIDE = "https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
 BUDGET = {"type": "enabled", "budget_tokens": 1024}
@@ -11,8 +22,8 @@ HIDDEN = {"type": "redacted_thinking", "data": "d"}
 
 def must_start(found):
     return (
-        f"messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{found}`. When `thinking` is"
-        " enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of"
+        f"messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{found}`. When `thinking`"
+        " is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of"
         " `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid"
         f" this requirement, disable `thinking`. Please consult our documentation at {GUIDE}"
     )

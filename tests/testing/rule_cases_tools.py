@@ -65,9 +65,7 @@ CASES = [
         tools=[custom_tool("n" * 129)],
     ),
     accepted("R073", "name of 128", tools=[custom_tool("n" * 128)]),
-    refused(
-        "R074", "schema without type", "tools.0.custom.input_schema.type: Field required", tools=[with_schema({})]
-    ),
+    refused("R074", "schema without type", "tools.0.custom.input_schema.type: Field required", tools=[with_schema({})]),
     refused(
         "R074",
         "schema of an array",
@@ -152,7 +150,12 @@ CASES = [
         tool_choice={"type": "x"},
     ),
     accepted("R080", "auto without tools", tool_choice={"type": "auto"}),
-    refused("R081", "forced without tools", "tool_choice.any may only be specified while providing tools", tool_choice=FORCED),
+    refused(
+        "R081",
+        "forced without tools",
+        "tool_choice.any may only be specified while providing tools",
+        tool_choice=FORCED,
+    ),
     accepted("R081", "forced with tools", tools=[custom_tool()], tool_choice=FORCED),
     refused(
         "R082",

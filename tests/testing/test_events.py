@@ -1,5 +1,7 @@
 """Script items become wire events with the shapes of the real API."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from fsm_agent.testing.events import GARBAGE, Answer, Chunking, Ending, Pause, f
 QUIET = Chunking(text=None, json=None, pings=False)
 
 
-def played(item, chunking=QUIET):
+def played(item, chunking=QUIET) -> list[Any]:
     answer = Answer("msg_1", "req_1", "claude-sonnet-5-5", new_tool_id=lambda: "toolu_new", sign=lambda t: f"sig({t})")
     return list(answer_actions(item, answer, chunking))
 
@@ -91,7 +93,7 @@ def test_the_events_add_up_to_the_blocks_however_they_are_cut(made, text_size, j
 
 
 def test_steps_open_and_close_blocks_as_the_api_does():
-    steps = [
+    steps: list[Any] = [
         "message_start",
         {"thinking_delta": "hm"},
         {"signature_delta": None},
@@ -141,7 +143,15 @@ def test_wire_events_unknown_events_and_bytes_pass_as_they_are():
 
 
 def test_words_for_endings_pauses_and_garbage():
-    steps = [{"sleep": 2}, "garbage", {"error": "overloaded_error"}, {"wait": "abort"}, "eof", "cut", "reset"]
+    steps: list[Any] = [
+        {"sleep": 2},
+        "garbage",
+        {"error": "overloaded_error"},
+        {"wait": "abort"},
+        "eof",
+        "cut",
+        "reset",
+    ]
     pause, garbage, error, *endings = played(Stream(steps))
     assert pause == Pause(2.0)
     assert garbage == GARBAGE

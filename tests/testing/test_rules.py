@@ -208,7 +208,7 @@ def test_R143_another_model_may_go_on_without_the_thought():
 
 
 def test_the_order_of_checks_is_that_of_the_api():
-    """Live probe of 31 August 2026: fields in a fixed order, then unknown keys, then the conversation, then the rest."""
+    """Live probe of 31 August 2026: fields in a fixed order, then unknown keys."""
     wrong = {
         "model": "",
         "tool_choice": {"type": "x"},

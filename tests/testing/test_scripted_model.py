@@ -1,6 +1,7 @@
 """The scripted model in process: the same events, and the errors that the SDK would raise."""
 
 import asyncio
+from typing import Any
 
 import anthropic
 import httpx2
@@ -112,7 +113,7 @@ async def collected(model, events):
 
 @pytest.mark.parametrize(("kind", "error"), [("cut", httpx2.RemoteProtocolError), ("reset", httpx2.ReadError)])
 async def test_a_lost_connection_is_a_transport_error(kind, error):
-    events = []
+    events: list[str] = []
     with pytest.raises(error):
         await collected(ScriptedModel([Reply("hi", fault=Fault(2, kind))]), events)
     assert events == ["message_start", "content_block_start"]
@@ -140,7 +141,12 @@ async def test_garbage_raises_what_reading_it_raises():
 
 
 async def test_bytes_are_read_as_the_transport_reads_them():
-    cut = [b'event: ping\r\ndata: {"ty', b'pe": "ping"}\r\n\r\n: comment\n\n', {"text": "a"}, b'data: {"type": "x"}']
+    cut: list[Any] = [
+        b'event: ping\r\ndata: {"ty',
+        b'pe": "ping"}\r\n\r\n: comment\n\n',
+        {"text": "a"},
+        b'data: {"type": "x"}',
+    ]
     events = await events_of(ScriptedModel([Stream(cut)]))
     assert [event["type"] for event in events] == ["ping", "content_block_start", "content_block_delta", "x"]
 
@@ -158,7 +164,7 @@ async def test_an_error_object_with_status_200_is_an_error_event():
 
 async def test_silence_lasts_until_the_caller_gives_up():
     model = ScriptedModel([Stream(["message_start", {"wait": "abort"}])])
-    events = []
+    events: list[str] = []
     task = asyncio.create_task(collected(model, events))
     while not events:
         await asyncio.sleep(0)

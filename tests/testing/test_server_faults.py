@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import anthropic
 import httpx2
@@ -17,7 +18,7 @@ EVENTS = count_events(REPLY, QUIET)
 
 async def seen(server):
     """The types of the events that a client sees, and the error that ends the stream."""
-    events = []
+    events: list[str] = []
     async with client_of(server) as client:
         try:
             async for event in await ask(client, stream=True):
@@ -69,7 +70,7 @@ async def test_garbage_at_every_event(at):
 @pytest.mark.parametrize("at", range(EVENTS))
 async def test_silence_at_every_event_until_the_client_gives_up(at):
     async with MessagesServer([with_fault(REPLY, Fault(at, "silence"))], chunking=QUIET) as server:
-        events = []
+        events: list[str] = []
         async with client_of(server) as client:
             task = asyncio.create_task(collect(client, events))
             while not server.requests or server.requests[0].events_sent < at:
@@ -88,21 +89,20 @@ async def test_silence_at_every_event_until_the_client_gives_up(at):
 
 async def collect(client, events):
     async for event in await ask(client, stream=True):
-        events.append(event.type)  # noqa: PERF401  the list is watched while it grows
+        events.append(event.type)
 
 
 async def test_silence_before_the_answer_is_a_timeout_of_the_request():
-    async with MessagesServer([Stream([{"wait": "abort"}])]) as server:
-        async with client_of(server, timeout=0.02) as client:
-            with pytest.raises(anthropic.APITimeoutError):
-                await stream(client)
+    async with MessagesServer([Stream([{"wait": "abort"}])]) as server, client_of(server, timeout=0.02) as client:
+        with pytest.raises(anthropic.APITimeoutError):
+            await stream(client)
 
 
 async def test_silence_inside_the_stream_is_a_read_timeout():
-    async with MessagesServer([Stream(["message_start", "silence"])]) as server:
-        async with client_of(server, timeout=0.02) as client:
-            with pytest.raises(httpx2.ReadTimeout):
-                await stream(client)
+    script = [Stream(["message_start", "silence"])]
+    async with MessagesServer(script) as server, client_of(server, timeout=0.02) as client:
+        with pytest.raises(httpx2.ReadTimeout):
+            await stream(client)
 
 
 async def test_an_event_may_be_cut_in_its_middle():
@@ -124,7 +124,7 @@ async def test_a_plain_request_breaks_too(kind, status):
 
 
 async def test_a_client_that_goes_away_is_noted_and_stops_the_answer():
-    steps = ["message_start", {"text": "x" * 1000, "repeat": 1_000_000}]
+    steps: list[Any] = ["message_start", {"text": "x" * 1000, "repeat": 1_000_000}]
     async with MessagesServer([Stream(steps)]) as server, client_of(server) as client:
         events = await ask(client, stream=True)
         for _ in range(3):
@@ -138,7 +138,7 @@ async def test_a_client_that_goes_away_is_noted_and_stops_the_answer():
 
 async def test_a_slow_client_holds_the_server_back():
     """What was sent is bounded by the buffers of the sockets, not by the length of the script."""
-    steps = ["message_start", {"text": "x" * 10_000, "repeat": 100_000}]
+    steps: list[Any] = ["message_start", {"text": "x" * 10_000, "repeat": 100_000}]
     async with MessagesServer([Stream(steps)]) as server, client_of(server) as client:
         events = await ask(client, stream=True)
         await anext(events)
@@ -152,6 +152,12 @@ async def test_a_slow_client_holds_the_server_back():
 
 
 async def test_unknown_events_and_late_pings_pass():
-    steps = ["message_start", {"event": {"type": "news", "x": 1}}, "ping", {"text": "a"}, {"message_delta": "end_turn"}]
+    steps: list[Any] = [
+        "message_start",
+        {"event": {"type": "news", "x": 1}},
+        "ping",
+        {"text": "a"},
+        {"message_delta": "end_turn"},
+    ]
     async with MessagesServer([Stream([*steps, "message_stop", "ping"])]) as server, client_of(server) as client:
         assert texts(await stream(client)) == "a"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from fsm_agent.context.tool_result_budget import bounded_blocks
 from fsm_agent.loop.effects.asking import emit_notices, new_batch, settled
@@ -57,7 +58,8 @@ def _take_results(visit: Visit, batch: ToolBatch) -> None:
 
 async def _work_or_notice(work: asyncio.Future[ToolsOutcome], notices: NoticeQueue) -> None:
     waiting = asyncio.ensure_future(notices.wait())
+    both: set[asyncio.Future[Any]] = {work, waiting}
     try:
-        await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
     finally:
         waiting.cancel()
