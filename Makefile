@@ -17,7 +17,7 @@ LOCKED := $(VENV)/.locked
 INSTALLED := $(VENV)/.installed
 CHECKERS := $(VENV)/.checkers
 JOBS ?= auto
-PYTEST := $(BIN)/pytest -n $(JOBS)
+PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 
 .PHONY: help
 help: ## list the commands
@@ -59,8 +59,8 @@ test: $(INSTALLED) ## run the tests
 	@$(PYTEST) -m "not deep"
 
 .PHONY: test-fast
-test-fast: $(INSTALLED) ## run the tests that take less than a second each
-	@$(PYTEST) -m "not slow and not deep"
+test-fast: $(INSTALLED) ## run the quick tests, the properties with few examples
+	@$(PYTEST) -m "not slow and not deep" --hypothesis-profile=fast
 
 .PHONY: test-deep
 test-deep: $(INSTALLED) ## run all tests, the properties with fresh seeds and many examples

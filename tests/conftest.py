@@ -1,4 +1,4 @@
-"""Hypothesis profiles: `ci`, the default, repeats its examples in each run; `deep` (`make test-deep`) looks further."""
+"""Hypothesis profiles: `ci`, the default, repeats its examples; `fast` tries few, `deep` many with new seeds."""
 
 from hypothesis import HealthCheck, settings
 
@@ -9,6 +9,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("fast", settings.get_profile("ci"), max_examples=20)
 settings.register_profile(
     "deep",
     max_examples=2_000,

@@ -46,6 +46,22 @@ def run_command(  # noqa: PLR0917 - typer calls it by name
     raise typer.Exit(run(RunOptions(prompt, model, base_url, max_turns, cwd, json)))
 
 
+@app.command("verify")
+def verify_command(
+    machine: Machine = None,
+    json: Annotated[bool, typer.Option("--json", help="The report as one JSON object, for programs.")] = False,
+) -> None:
+    """Prove what a machine can and cannot do: which ends it reaches, that it ends, what the worst case costs.
+
+    A machine given as an AgentMachine is checked under its own limits, any other under the defaults. The exit code
+    is 0 if nothing speaks against it, else 1; 2 for wrong usage.
+    """
+    from fsm_agent.cli.declared import named_machine
+    from fsm_agent.cli.verifying import verify
+
+    raise typer.Exit(verify(*named_machine(machine), as_json=json))
+
+
 @app.command("draw")
 def draw_command(
     machine: Machine = None,

@@ -7,14 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 from fsm_agent.cli.errors import UsageError
-from fsm_agent.machine import AGENT_LOOP, Definition
+from fsm_agent.machine import AGENT_LOOP, Automaton, Definition, Limits
 
 
-def named_machine(name: str | None) -> tuple[Definition, BaseModel | None]:
-    """The declaration that `MODULE:NAME` means, with the limits of an `AgentMachine`; the shipped one for None.
+def named_machine(name: str | None) -> tuple[Definition, Limits | None]:
+    """The declaration that `MODULE:NAME` means, with the bounds of an `AgentMachine`; the shipped one for None.
 
     Modules are looked for in the current directory too. Raises `UsageError` for a name that means no declaration.
     """
@@ -29,8 +27,8 @@ def named_machine(name: str | None) -> tuple[Definition, BaseModel | None]:
         raise UsageError(
             f"{name} is a {type(found).__name__}; name a Definition of fsm_agent.machine, or an AgentMachine."
         )
-    limits = getattr(found, "limits", None)
-    return definition, limits if isinstance(limits, BaseModel) else None
+    automaton = getattr(found, "automaton", None)
+    return definition, automaton.limits if isinstance(automaton, Automaton) else None
 
 
 def _module(name: str) -> Any:

@@ -30,7 +30,7 @@ class Screen:
         self._painter: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Screen:
-        if self.console.is_terminal:
+        if self.console.is_terminal and not self.console.is_dumb_terminal:
             self._live = Live(console=self.console, auto_refresh=False, transient=True)
             self._live.start()
             self._painter = asyncio.create_task(self._paint_on(), name="fsm_agent screen")

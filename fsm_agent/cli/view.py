@@ -41,6 +41,32 @@ TOKEN_COUNTS: Final = (
 )
 
 
+class Tail:
+    """Text that grows at its end, piece by piece, at a cost that does not grow with it."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+
+    def add(self, piece: str) -> None:
+        if piece:
+            self._pieces.append(piece)
+
+    def taken(self) -> str:
+        """The whole text; nothing of it is left."""
+        whole = "".join(self._pieces)
+        self._pieces.clear()
+        return whole
+
+    def end(self, length: int) -> str:
+        """The last characters."""
+        first = len(self._pieces)
+        seen = 0
+        while first and seen < length:
+            first -= 1
+            seen += len(self._pieces[first])
+        return "".join(self._pieces[first:])[-length:]
+
+
 class RunView:
     """Folds the events of one run.
 
@@ -69,7 +95,7 @@ class RunView:
         self.terminal: Terminal | None = None
         self._tokens_before = 0
         self._tokens_of_reply: dict[str, int] = {}
-        self._tail = ""
+        self._tail = Tail()
         self._paragraphs = 0
         self._shown = ""
         self._said: set[str] = set()
@@ -147,9 +173,12 @@ class RunView:
 
     def _text(self, text: str) -> list[RenderableType]:
         """Paragraphs are printed when they are whole; the last, open one stands in the live part."""
-        self._tail += text
-        *whole, self._tail = self._tail.split("\n")
-        return [entry for line in whole for entry in self._paragraph(line)]
+        *whole, rest = text.split("\n")
+        entries: list[RenderableType] = []
+        for line in whole:
+            entries += self._paragraph(self._tail.taken() + line)
+        self._tail.add(rest)
+        return entries
 
     def _paragraph(self, line: str) -> list[RenderableType]:
         first = self._paragraphs == 0
@@ -159,8 +188,9 @@ class RunView:
         return [self._entry(self.marks.text if first else " ", line.removesuffix("\r"), "bold")]
 
     def _end_of_text(self) -> list[RenderableType]:
-        entries = self._paragraph(self._tail) if self._tail.strip() else []
-        self._tail, self._paragraphs = "", 0
+        rest = self._tail.taken()
+        entries = self._paragraph(rest) if rest.strip() else []
+        self._paragraphs = 0
         return entries
 
     def _result(self, block: Mapping[str, Any]) -> Iterable[RenderableType]:
@@ -211,8 +241,7 @@ class RunView:
     def live(self, now: float, *, width: int) -> RenderableType:
         """The open paragraph, the calls at work, and the status line."""
         parts: list[RenderableType] = []
-        if self._tail.strip():
-            tail = self._tail[-width * TAIL_LINES :]
+        if (tail := self._tail.end(width * TAIL_LINES)).strip():
             parts.append(self._entry(self.marks.text if self._paragraphs == 0 else " ", tail, "bold"))
         working = self._calls.working
         spinner = self.marks.spinner[int((now - self.started) * 10) % len(self.marks.spinner)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fsm_agent.context.blocking_check import blocking_limit
-from fsm_agent.context.compaction import choose_cut, compact, removable_tokens
+from fsm_agent.context.compaction import choose_cut, compact, removable_tokens, summary_request
 from fsm_agent.context.view import Draft, pressure_threshold
 
 MAX_FAILURES: Final = 3
@@ -25,9 +25,14 @@ async def apply(draft: Draft) -> None:
     cut = choose_cut(draft.history)
     if not cut or not makes_room(draft, cut):
         return
-    attempt = min(draft.view.autocompact_failures, MAX_FAILURES)
-    outcome = await compact(draft, cut, attempt=attempt)
+    outcome = await compact(draft, cut, attempt=_attempt(draft, cut))
     draft.compaction = "compacted" if outcome == "compacted" else "failed"
+
+
+def _attempt(draft: Draft, cut: int) -> int:
+    """Each failure makes the next request shorter, as far as it can be made so: the head may have been too long."""
+    failures = min(draft.view.autocompact_failures, MAX_FAILURES)
+    return next((n for n in range(failures, 0, -1) if summary_request(draft, cut, n) is not None), 0)
 
 
 def makes_room(draft: Draft, cut: int) -> bool:

@@ -12,7 +12,15 @@ from typing import Any, Final
 from fsm_agent.context.tool_result_budget import CUT_MARK
 from fsm_agent.context.view import Draft, pressure_threshold
 from fsm_agent.session.history import History
-from fsm_agent.session.message import JsonObject, blocks_of, encoded, inner_blocks, media_of, with_content
+from fsm_agent.session.message import (
+    BYTES_PER_TOKEN,
+    JsonObject,
+    blocks_of,
+    encoded,
+    inner_blocks,
+    media_of,
+    with_content,
+)
 
 STAGE: Final = "microcompact"
 KEEP_RESULTS: Final = 5
@@ -31,7 +39,9 @@ def apply(draft: Draft) -> None:
     if before < pressure_threshold(limits):
         return
     changed = cleared(draft.history)
-    freed = sum(draft.history[index].tokens - len(encoded(message)) // 4 for index, message in changed.items())
+    freed = sum(
+        draft.history[index].tokens - len(encoded(message)) // BYTES_PER_TOKEN for index, message in changed.items()
+    )
     share = freed / max(1, draft.view.fixed_tokens + draft.history.tokens)
     if share * before < MIN_FREED * limits.context_window:
         return
@@ -47,7 +57,7 @@ def cleared(history: History, keep: int = KEEP_RESULTS) -> dict[int, Mapping[str
         entry = history[index]
         if not entry.results:
             continue
-        if seen >= keep and len(entry.data) > MIN_CHARS:
+        if seen >= keep and entry.tokens * BYTES_PER_TOKEN > MIN_CHARS:
             blocks = [_cleared(block) for block in blocks_of(entry.message)]
             if any(new is not old for new, old in zip(blocks, blocks_of(entry.message), strict=True)):
                 changed[index] = with_content(entry.message, blocks)

@@ -61,9 +61,9 @@ class ResultStore:
     def _directory(self) -> Path:
         if self._made is None:
             if self._given is not None:
-                self._given.mkdir(parents=True, exist_ok=True)
-                self._made = self._given.resolve()
+                self._made = self._given.absolute()
             else:
                 self._made = Path(tempfile.mkdtemp(prefix="fsm_agent-results-"))
                 self._remove = weakref.finalize(self, shutil.rmtree, self._made, ignore_errors=True)
+        self._made.mkdir(parents=True, exist_ok=True)  # a tool may have removed it
         return self._made

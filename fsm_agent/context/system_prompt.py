@@ -11,7 +11,7 @@ MAX_CACHE_MARKS: Final = 4
 """Cache marks that the API takes in a request."""
 
 
-def assembled(*parts: str | Mapping[str, Any] | Iterable[str | Mapping[str, Any]] | None) -> list[JsonObject]:
+def assembled(*parts: str | Mapping[str, Any] | Iterable[object] | None) -> list[JsonObject]:
     """The system prompt as text blocks, in the order given: strings, blocks, or lists of these. Blanks are left out.
 
     Put what never changes first, and what differs between runs (the directory, the date) last. Raises ValueError for

@@ -16,6 +16,7 @@ from fsm_agent.loop import texts
 from fsm_agent.loop.conversation import Conversation
 from fsm_agent.loop.events import Assistant, Attachment, ContextEdit, Event, System, Tombstone, ToolUseSummary, User
 from fsm_agent.machine import Action, ContextOutcome, Row
+from fsm_agent.session.message import blocks_of, is_server_use
 
 ActionFunction: TypeAlias = Callable[[Conversation, Row], Iterable[Event]]
 
@@ -25,8 +26,13 @@ def _say(conversation: Conversation, text: str, purpose: str) -> User:
 
 
 def _add(conversation: Conversation, content: Any, purpose: str) -> User:
+    history = conversation.history
+    paused = len(history) > 0 and bool(history[-1].open_server_uses)
     message = {"role": "user", "content": content}
-    conversation.history.append(message, purpose=purpose)
+    history.append(message, purpose=purpose)
+    if paused:
+        # Nothing answers a call of the service's own tools once the user has spoken: it is taken out.
+        history.repair()
     return User(message=message, purpose=purpose)
 
 
@@ -39,6 +45,8 @@ def _keep(conversation: Conversation, row: Row, message: dict[str, Any], *, part
     if entry is None:
         return Tombstone(message_id=reply.message_id, cause=row.trigger)
     conversation.call_ids.update(entry.calls)
+    conversation.last_usage = assembler.usage
+    conversation.server_calls = conversation.server_calls or any(map(is_server_use, blocks_of(entry.message)))
     conversation.answer.add(assembler.text)
     return Assistant(
         message=entry.message,

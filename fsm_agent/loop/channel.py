@@ -20,7 +20,7 @@ class Channel(Generic[T]):
     def __init__(self) -> None:
         self.listening = True
         """False once nobody wants the events: `emit` then returns at once."""
-        self._delivery: asyncio.Future[T] | None = None
+        self._delivery: asyncio.Future[T | None] | None = None
         self._wanted: asyncio.Future[None] | None = None
 
     async def emit(self, event: T) -> None:
@@ -42,26 +42,29 @@ class Channel(Generic[T]):
         finally:
             self._wanted = None
 
-    def request(self) -> asyncio.Future[T]:
-        """Ask for the next event."""
+    def request(self) -> asyncio.Future[T | None]:
+        """Ask for the next event; None says that there is none any more."""
         self._delivery = asyncio.get_running_loop().create_future()
         self._wake()
         return self._delivery
 
     def stop_listening(self) -> None:
-        """From now on events are dropped, and the producer never waits."""
+        """From now on events are dropped, and the producer never waits. Who waits for one is told that none comes."""
         self.listening = False
-        self._delivery = None
+        self._answer(None)
         self._wake()
 
     def producer_ended(self, task: asyncio.Task[Any]) -> None:
         """Done callback of the producer's task: nobody may wait for an event that cannot come any more."""
-        delivery = self._delivery
+        self.listening = False
+        self._answer(None if task.cancelled() else task.exception())
+
+    def _answer(self, error: BaseException | None) -> None:
+        delivery, self._delivery = self._delivery, None
         if delivery is None or delivery.done():
             return
-        error = None if task.cancelled() else task.exception()
         if error is None:
-            delivery.cancel()
+            delivery.set_result(None)
         else:
             delivery.set_exception(error)
 

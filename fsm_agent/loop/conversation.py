@@ -78,6 +78,8 @@ class Conversation:
     attempt: int = 0
     """Requests of this turn so far."""
     attempt_turn: int = 0
+    last_wait: float = 0.0
+    """Seconds of the last wait of this turn: waits never decrease."""
     usage: Usage = field(default_factory=Usage)
     usage_by_model: dict[str, Usage] = field(default_factory=dict[str, Usage])
     cost: float = 0.0
@@ -107,6 +109,8 @@ class Conversation:
     notices: NoticeQueue = field(default_factory=NoticeQueue)
     call_ids: set[str] = field(default_factory=set[str])
     """Ids of all tool uses of the conversation: a reply that repeats one gets a fresh one."""
+    server_calls: bool = False
+    """A message of the run holds calls of the API's own tools."""
     seen_message_ids: dict[str, int] = field(default_factory=dict[str, int])
     validator: HistoryValidator = field(default_factory=HistoryValidator)
 
@@ -133,7 +137,7 @@ class Conversation:
     def begin_attempt(self) -> None:
         """Count a request of the turn that the run is in."""
         if self.turn != self.attempt_turn:
-            self.attempt, self.attempt_turn = 0, self.turn
+            self.attempt, self.attempt_turn, self.last_wait = 0, self.turn, 0.0
         self.attempt += 1
 
     def count(self, usage: Usage, model: str) -> None:
@@ -145,6 +149,11 @@ class Conversation:
             from fsm_agent.model.prices import cost
 
             self.cost += cost(usage, price)
+
+    def finish_history(self) -> None:
+        """The run ends: a call of the API's own tools that waits for its result will never have one."""
+        if self.server_calls:
+            self.history.repair(paused=False)
 
     def spent(self) -> str:
         """Why the hard spend limit is reached, or ''."""

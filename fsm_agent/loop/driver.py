@@ -51,6 +51,8 @@ class Driver:
         self.trace: list[str] = []
         self.abort_why: str | None = None
         self._working: asyncio.Task[Outcome | str] | None = None
+        self._abortable = False
+        """Whether the effect in progress may end in `aborted`. One that may not is short, and is let end."""
 
     # ---- from outside
 
@@ -59,7 +61,7 @@ class Driver:
         if self.abort_why is not None:
             return
         self.abort_why = why
-        if self._working is not None:
+        if self._working is not None and self._abortable:
             self._working.cancel()
 
     def close(self) -> None:
@@ -95,16 +97,16 @@ class Driver:
     async def _perform(self, effect: str) -> str:
         """One effect, to its outcome."""
         declared = self.machine.definition.effect(effect).outcomes
+        self._abortable = ABORTED in declared
         visit = Visit(self.conversation, self.cursor.facts, self.channel)
-        if self.abort_why is not None and ABORTED in declared:
-            if effect in ON_ABORT:
-                await ON_ABORT[effect](visit)
-            return self._noted(effect, Outcome(ABORTED, self.abort_why), declared)
+        if self.abort_why is not None and self._abortable:
+            return self._noted(effect, await self._aborted(effect, visit), declared)
         self._working = asyncio.ensure_future(_run_effect(self.effects[effect], visit))
         try:
             outcome = await self._working
         except asyncio.CancelledError:
-            outcome = self._cancelled(effect, declared)
+            self._explain_cancellation(effect)
+            outcome = await self._aborted(effect, visit)
         except Exception as error:
             if "failed" not in declared:
                 raise
@@ -114,15 +116,19 @@ class Driver:
             self._working = None
         return self._noted(effect, outcome, declared)
 
-    def _cancelled(self, effect: str, declared: tuple[str, ...]) -> Outcome:
-        """The effect was cancelled: by an abort, or because the task of the run was (the event loop shuts down)."""
+    def _explain_cancellation(self, effect: str) -> None:
+        """The effect was cancelled: by an abort, or with the task of the run (the event loop shuts down)."""
+        if self.abort_why is not None:
+            return
         task = asyncio.current_task()
-        if self.abort_why is None:
-            if task is None or not task.cancelling():
-                raise EffectError(f"The effect {effect!r} was cancelled, and not by its run.")
-            self.close()
-        if ABORTED not in declared:
-            raise EffectError(f"The effect {effect!r} was aborted, and declares no outcome {ABORTED!r}.")
+        if task is None or not task.cancelling() or not self._abortable:
+            raise EffectError(f"The effect {effect!r} was cancelled, and not by its run.")
+        self.close()
+
+    async def _aborted(self, effect: str, visit: Visit) -> Outcome:
+        """What is left to do for an effect that was cancelled, or is not even begun."""
+        if effect in ON_ABORT:
+            await ON_ABORT[effect](visit)
         return Outcome(ABORTED, self.abort_why or "")
 
     def _noted(self, effect: str, outcome: Outcome | str, declared: tuple[str, ...]) -> str:
@@ -147,6 +153,7 @@ class Driver:
             events += conversation.machine.actions[action](conversation, row)
         detail = self._detail(row, facts)
         if row.reason is not None:
+            conversation.finish_history()
             events += self._unrepaired(facts)
         conversation.forget_visit(self.cursor.facts)
         events.append(
@@ -166,10 +173,13 @@ class Driver:
             await self.channel.emit(event)
 
     def _detail(self, row: Row, facts: Mapping[str, str]) -> str:
-        """Why this row, in a sentence: what the last effect that it rests on said."""
+        """Why this row, in a sentence: what the last effect that it rests on said, and what others said in vain."""
         details = self.conversation.details
         said = next((details[effect] for effect in reversed(row.asks) if details.get(effect)), "")
-        return said or texts.UNREPAIRED.get(facts.get("response", ""), "")
+        if self.abort_why is not None:
+            return said
+        others = [details[effect] for effect in facts if effect not in row.asks and details.get(effect)]
+        return " ".join([said, *others]).strip() or texts.UNREPAIRED.get(facts.get("response", ""), "")
 
     def _unrepaired(self, facts: Mapping[str, str]) -> list[Event]:
         """The error that was withheld while a row might still repair it: shown once, when none did."""
@@ -186,10 +196,10 @@ class Driver:
     def _terminal(self, row: Row, detail: str) -> Terminal:
         conversation = self.conversation
         assert row.reason is not None
-        self._end_detail = detail or (self.abort_why or "")
+        self._end_detail = detail
         return Terminal(
             reason=row.reason,
-            detail=self._end_detail,
+            detail=detail,
             text=conversation.answer.text,
             turns=conversation.turn,
             requests=conversation.requests,
@@ -218,7 +228,6 @@ class Driver:
 
     async def _clean_up(self) -> None:
         """The run ends by exception (a fault of ours, or of a user's effect): leave nothing running."""
-        self.channel.stop_listening()
         reply = self.conversation.reply
         if reply is not None and reply.batch is not None:
             await reply.batch.discard()

@@ -111,7 +111,10 @@ class Run(AsyncIterator[Event]):
         if task.done():
             task.result()
             raise StopAsyncIteration
-        return await self._channel.request()
+        event = await self._channel.request()
+        if event is None:
+            raise StopAsyncIteration
+        return event
 
     def __await__(self) -> Generator[Any, None, RunResult]:
         return self.finish().__await__()

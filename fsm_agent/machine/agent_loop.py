@@ -301,8 +301,8 @@ OVERFLOW = (
         _REC,
         Trigger.MEDIA_FAILURE,
         _END,
-        given={"response": _R.MEDIA_REJECTED},
-        do=_A.DISCARD_REPLY,
+        given={"response": _R.MEDIA_REJECTED, "media": ("removed", "nothing")},
+        do=(_A.DISCARD_REPLY, _A.REMOVE_MEDIA),  # what the API refused must not fail the next run too
         reason=_W.IMAGE_ERROR,
     ),
 )

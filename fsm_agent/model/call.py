@@ -33,7 +33,8 @@ class ModelCall:
 
     `on_event` is awaited with each raw event (but pings and errors) after the reply has taken it: the stream goes on
     when it returns, and no clock runs meanwhile. `on_block` is called at once with each client tool call that is
-    complete. `known_ids` are the tool use ids of the conversation so far.
+    complete. `known_ids` are the tool use ids of the conversation so far, `waiting_ids` its server
+    tool uses that have no result yet (`ReplyAssembler`).
 
     After `perform`, or after its cancellation, `reply` holds what was received and `failure` what went wrong.
     """
@@ -47,9 +48,10 @@ class ModelCall:
         on_event: OnEvent,
         on_block: OnCall | None = None,
         known_ids: Container[str] = (),
+        waiting_ids: Container[str] | None = None,
     ) -> None:
         self.request = request
-        self.reply = ReplyAssembler(known_ids)
+        self.reply = ReplyAssembler(known_ids, waiting_ids)
         self.failure: Failure | None = None
         self._call_model = call_model
         self._limits = limits
@@ -125,7 +127,7 @@ class ModelCall:
 
     def _with_fresh_id(self, event: dict[str, Any]) -> dict[str, Any]:
         """What the consumer sees names the call as all that follows will."""
-        fresh = self.reply.renamed.get(str(event.get("index")))
+        fresh = self.reply.renamed.get(event["index"])
         if fresh is None:
             return event
         return {**event, "content_block": {**event["content_block"], "id": fresh}}

@@ -47,10 +47,11 @@ class ReplyAssembler:
     ({'role': 'assistant', 'content': [{'type': 'text', 'text': 'Hi.'}]}, True, 5)
 
     `known_ids` are the tool use ids of the conversation so far: one that comes again gets a fresh id, before anything
-    runs. So does one that the API would not take back.
+    runs. So does one that the API would not take back. `waiting_ids` are the server tool uses of earlier messages that
+    a result may still come for; None takes every result on trust.
     """
 
-    def __init__(self, known_ids: Container[str] = ()) -> None:
+    def __init__(self, known_ids: Container[str] = (), waiting_ids: Container[str] | None = None) -> None:
         self.message_id = ""
         self.model = ""
         self.stop_reason: str | None = None
@@ -61,9 +62,10 @@ class ReplyAssembler:
         self.tool_calls: list[ToolCall] = []
         """The complete calls of client tools, in their order."""
         self.started = False
-        self.renamed: dict[str, str] = {}
-        """Fresh tool use ids by the position of their block (`str(index)`)."""
+        self.renamed: dict[int, str] = {}
+        """Fresh tool use ids by the index of their block."""
         self._known_ids = known_ids
+        self._waiting_ids = waiting_ids
         self._own_ids: set[str] = set()
         self._blocks: dict[int, Block] = {}
         self._open: dict[int, Block] = {}
@@ -114,15 +116,15 @@ class ReplyAssembler:
 
     def _begin_block(self, event: dict[str, Any]) -> None:
         index, content_block = event.get("index"), as_object(event.get("content_block"))
-        fits = self.started and self.stop_reason is None and type(index) is int and index not in self._blocks
-        if not fits or content_block is None:
+        fits = self.started and self.stop_reason is None and content_block is not None
+        if not fits or type(index) is not int or index in self._blocks:
             self._misplaced(event)
-        block = Block.begin(content_block)
+        block = Block.begin(content_block or {})
         if block.is_client_call:
-            self._name(block, str(index))
-        self._blocks[cast("int", index)] = self._open[cast("int", index)] = block
+            self._name(block, index)
+        self._blocks[index] = self._open[index] = block
 
-    def _name(self, block: Block, index: str) -> None:
+    def _name(self, block: Block, index: int) -> None:
         """Give the call an id and a name that can be sent back."""
         given = as_text(block.start.get("id"))
         wanted = given if _TOOL_USE_ID.fullmatch(given) else re.sub(r"[^a-zA-Z0-9_-]", "_", given) or "toolu"
@@ -246,7 +248,7 @@ class ReplyAssembler:
         """
         resumed = self.stop_reason in _RESUMED_STOPS or bool(self.tool_calls)
         kept = [block for block in self._blocks.values() if block.complete and _fit(block)]
-        return _message(kept if resumed else self._answered(kept))
+        return _message(self._paired(kept, resumed=resumed))
 
     def text_message(self) -> dict[str, Any] | None:
         """The visible part of a reply that is not kept whole, or None if nothing of it is visible.
@@ -259,18 +261,36 @@ class ReplyAssembler:
             for block in self._blocks.values()
             if (block.complete or block.kind == "text") and not block.is_client_call and _fit(block)
         ]
-        calls = {block.id for block in kept if block.is_server_call}
-        resumes = any(block.answers is not None and block.answers not in calls for block in kept)
+        kept = self._paired(kept, resumed=False)
+        uses = {block.id for block in kept if block.is_server_call}
+        resumes = any(block.answers is not None and block.answers not in uses for block in kept)
         if not resumes and not any(block.text for block in kept):
             return None
-        message = _message(self._answered(kept))
+        message = _message(kept)
         return message if message["content"] else None
 
-    @staticmethod
-    def _answered(blocks: list[Block]) -> list[Block]:
-        """Without the server tool uses that have no result. (A result may be of a use in a message before.)"""
-        answered = {block.answers for block in blocks}
-        return [block for block in blocks if not block.is_server_call or block.id in answered]
+    def _paired(self, blocks: list[Block], *, resumed: bool) -> list[Block]:
+        """Without server tool results that answer nothing and, unless the reply is `resumed`, without the uses that
+        have no result."""
+        kept: list[Block] = []
+        waiting: set[str | None] = set()
+        seen: set[str | None] = set()
+        for block in blocks:
+            if block.is_server_call:
+                if block.id in seen:
+                    continue
+                waiting.add(block.id)
+                seen.add(block.id)
+            elif block.answers is not None:
+                if block.answers not in waiting and (block.answers in seen or not self._awaited(block.answers)):
+                    continue
+                waiting.discard(block.answers)
+                seen.add(block.answers)
+            kept.append(block)
+        return [block for block in kept if resumed or not (block.is_server_call and block.id in waiting)]
+
+    def _awaited(self, name: str) -> bool:
+        return self._waiting_ids is None or name in self._waiting_ids
 
 
 def _fit(block: Block) -> bool:

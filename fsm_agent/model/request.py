@@ -26,7 +26,8 @@ MOST_CACHE_MARKS: Final = 4
 _OWN_KEYS: Final = frozenset(
     {"max_tokens", "messages", "model", "stream", "system", "thinking", "tool_choice", "tools"}
 )
-_MARK: Final = b'"cache_control":'
+# Each form of a mark that is written without spaces. A long needle is found several times faster than its key alone.
+_MARKS: Final = (b'"cache_control":{"type":"ephemeral"', b'"cache_control":{"ttl":')
 _CHARS_PER_TOKEN: Final = 4
 
 
@@ -117,7 +118,7 @@ class RequestTemplate:
             system_bytes,
             tool_bytes,
         ]
-        marks = sum(part.count(_MARK) for part in parts) + messages.count(_MARK) if self._cache else 0
+        marks = sum(_marks(part) for part in [*parts, messages]) if self._cache else 0
         if self._cache and marks < MOST_CACHE_MARKS:
             parts.append(b',"cache_control":{"type":"ephemeral"}')
         body = b"".join([*parts, b',"messages":', messages, b"}"])
@@ -137,12 +138,16 @@ class RequestTemplate:
         return encoded
 
     def _check_marks(self) -> None:
-        marks = self._tools.count(_MARK) + self._system[1].count(_MARK)
+        marks = _marks(self._tools) + _marks(self._system[1])
         if marks > MOST_CACHE_MARKS:
             raise ValueError(
                 f"The tools and the system prompt hold {marks} cache marks; the API takes {MOST_CACHE_MARKS} in a "
                 "request. Remove some `cache_control`."
             )
+
+
+def _marks(encoded: bytes) -> int:
+    return sum(encoded.count(form) for form in _MARKS)
 
 
 def _encoded(value: object) -> bytes:

@@ -120,10 +120,10 @@ class History(Sequence[Entry]):
     """
 
     __slots__ = (
+        "_body",
         "_encoded",
         "_encoded_model",
         "_entries",
-        "_parts",
         "_tokens",
         "marks",
         "repairs",
@@ -143,7 +143,7 @@ class History(Sequence[Entry]):
         """What the stages of the context pipeline remember of this conversation, each under its name."""
         self.repairs: list[str] = []
         """What `load` had to mend, in words."""
-        self._parts: list[bytes] = []
+        self._body = bytearray(b"[")
         self._encoded = 0
         self._encoded_model: str | None = None
 
@@ -216,14 +216,19 @@ class History(Sequence[Entry]):
 
         As long as nothing is edited and the model stays, each array without its last byte is a prefix of the next.
         """
+        body = self._body
         if self._encoded_model != model:
-            self._parts, self._encoded, self._encoded_model = [], 0, model
+            self._encoded_model = model
+            self._encoded = 0
+            del body[1:]
         for entry in self._entries[self._encoded :]:
             sent = entry.sent_to(model)
             if sent is not None:
-                self._parts.append(sent.data)
+                if len(body) > 1:
+                    body += b","
+                body += sent.data
         self._encoded = len(self._entries)
-        return b"".join((b"[", b",".join(self._parts), b"]"))
+        return b"".join((body, b"]"))
 
     # Changing.
 
@@ -268,9 +273,12 @@ class History(Sequence[Entry]):
         self._set(self._entries[:start] + after + self._entries[stop:])
         return before
 
-    def repair(self) -> list[str]:
-        """Mend what the validator would refuse, by the smallest edit; returns what was done, in words."""
-        mended, notes = repaired(self.messages)
+    def repair(self, *, paused: bool = True) -> list[str]:
+        """Mend what the validator would refuse, by the smallest edit; returns what was done, in words.
+
+        `paused`: the last message may be a reply that the API paused and that is to be sent back.
+        """
+        mended, notes = repaired(self.messages, paused=paused)
         if notes:
             self.replace(0, len(self), mended)
         return notes
@@ -294,7 +302,8 @@ class History(Sequence[Entry]):
     def _set(self, entries: list[Entry]) -> None:
         self._entries = entries
         self.version += 1
-        self._parts, self._encoded = [], 0
+        self._encoded = 0
+        del self._body[1:]
 
 
 def _of(message: Mapping[str, Any], name: str) -> Any:

@@ -94,7 +94,7 @@ def is_server_result(block: Mapping[str, Any]) -> bool:
     return str(block.get("type")).endswith("_tool_result")
 
 
-_ONLY_USER: Final = frozenset({"tool_result", "image", "document", "search_result", "container_upload"})
+_ONLY_USER: Final = frozenset({"tool_result", "image", "document", "search_result"})
 
 
 def is_misplaced(block: Mapping[str, Any], role: object) -> bool:

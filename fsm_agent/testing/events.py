@@ -109,6 +109,8 @@ class Answer:
     model: str
     usage: JsonObject = field(default_factory=lambda: {"input_tokens": 1})
     """The input side of the usage, as counted by the server."""
+    more: JsonObject = field(default_factory=dict[str, Any])
+    """Further keys of the message, such as `diagnostics`."""
     new_tool_id: Callable[[], str] = lambda: "toolu_1"
     sign: Callable[[str], str] = lambda _thinking: "signature"
     """Signs a thinking text for `model`."""
@@ -139,6 +141,7 @@ def message_start(answer: Answer, usage: JsonObject, more: JsonObject | None = N
         "stop_sequence": None,
         "stop_details": None,
         "usage": {**_INPUT_USAGE, **answer.usage, "output_tokens": 1, "service_tier": "standard", **usage},
+        **answer.more,
         **(more or {}),
     }
     return {"type": "message_start", "message": message}

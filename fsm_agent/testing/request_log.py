@@ -1,15 +1,16 @@
 """What the server saw: one entry for each request."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
-from fsm_agent.testing.rules import ApiRefusal
+from fsm_agent.testing.rules import ApiRefusal, parse_body
 from fsm_agent.testing.shapes import JsonObject
 
 __all__ = ["LoggedRequest"]
 
 
-@dataclass(slots=True)
+@dataclass
 class LoggedRequest:
     """One request and what became of it."""
 
@@ -19,8 +20,6 @@ class LoggedRequest:
     raw: bytes
     at: float
     """Seconds of the server's clock."""
-    body: JsonObject | None = None
-    """The parsed body; `None` when it was no JSON object."""
     refusal: ApiRefusal | None = None
     """The rule that refused it."""
     unexpected: str | None = None
@@ -31,8 +30,14 @@ class LoggedRequest:
     """Events of the stream that were sent, pings included."""
     client_gone: bool = False
     """The client closed the connection before the answer was complete."""
-    finished: bool = field(default=False)
+    finished: bool = False
     """Nothing more is going to be sent."""
+
+    @cached_property
+    def body(self) -> JsonObject | None:
+        """The parsed body as it was sent; `None` when it was no JSON object."""
+        parsed = parse_body(self.raw)
+        return None if isinstance(parsed, ApiRefusal) else parsed
 
     @property
     def messages(self) -> list[JsonObject]:

@@ -20,7 +20,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from fsm_agent.testing.shapes import JsonObject, as_list, as_object
+from fsm_agent.testing.content import redacted_thinking, text, thinking, tool_use
+from fsm_agent.testing.request_kind import RequestKind, request_kind
+from fsm_agent.testing.shapes import JsonObject
 
 __all__ = [
     "ApiError",
@@ -48,9 +50,6 @@ __all__ = [
 Step: TypeAlias = str | bytes | JsonObject
 """One raw step of a `Stream`; `fsm_agent.testing.events` says what each means."""
 
-RequestKind: TypeAlias = Literal["turn", "summary"]
-"""What a request asks for: a turn of the conversation, or a summary of it (a compaction)."""
-
 FaultKind: TypeAlias = Literal["eof", "cut", "reset", "error", "silence", "garbage"]
 """How an answer breaks.
 
@@ -58,51 +57,6 @@ FaultKind: TypeAlias = Literal["eof", "cut", "reset", "error", "silence", "garba
 TCP reset; `error` puts an error event into the stream; `silence` sends nothing more; `garbage` sends a data line that
 is no JSON.
 """
-
-
-# ---- content blocks
-
-
-def text(value: str, **more: Any) -> JsonObject:
-    """A text block.
-
-    >>> text("hi")
-    {'type': 'text', 'text': 'hi'}
-    """
-    return {"type": "text", "text": value, **more}
-
-
-def tool_use(
-    name: str,
-    input: Mapping[str, Any] | None = None,  # noqa: A002  the wire's own names
-    *,
-    id: str | None = None,  # noqa: A002
-    **more: Any,
-) -> JsonObject:
-    """A call of a client tool. Without `id` each serving of the block gets a fresh one.
-
-    >>> tool_use("read", {"path": "a"}, id="t1")
-    {'type': 'tool_use', 'id': 't1', 'name': 'read', 'input': {'path': 'a'}}
-    """
-    return {"type": "tool_use", "id": id, "name": name, "input": dict(input or {}), **more}
-
-
-def thinking(value: str, *, signature: str | None = None) -> JsonObject:
-    """A thinking block. Without `signature` the server signs it for the model that serves it.
-
-    >>> thinking("hm", signature="SIG")
-    {'type': 'thinking', 'thinking': 'hm', 'signature': 'SIG'}
-    """
-    return {"type": "thinking", "thinking": value, "signature": signature}
-
-
-def redacted_thinking(data: str) -> JsonObject:
-    """A thinking block whose text is hidden.
-
-    >>> redacted_thinking("EmwK")
-    {'type': 'redacted_thinking', 'data': 'EmwK'}
-    """
-    return {"type": "redacted_thinking", "data": data}
 
 
 # ---- what an item says beside its content
@@ -409,43 +363,3 @@ def with_fault(item: _Breakable, fault: Fault | None) -> _Breakable:
     for name in item.__dataclass_fields__:
         object.__setattr__(made, name, fault if name == "fault" else getattr(item, name))
     return made
-
-
-def request_kind(body: JsonObject) -> RequestKind:
-    """Whether a request asks for a summary: its system prompt, or the text that it ends with, says so.
-
-    The rule is a convention, since the wire has no such field: the tag "<summary>" in the last text block of the last
-    message (so asks the loop's own compaction, with the tools of every request); or, in a request that offers no tools
-    or forbids them, the word "summary" or "summarise"/"summarize" there or in the system prompt.
-
-    >>> request_kind({"messages": [{"role": "user", "content": "Write a summary of the conversation."}]})
-    'summary'
-    >>> request_kind({"messages": [{"role": "user", "content": "hello"}]})
-    'turn'
-    """
-    if "<summary>" in _last_message_text(body):
-        return "summary"
-    choice = as_object(body.get("tool_choice")) or {}
-    if body.get("tools") and choice.get("type") != "none":
-        return "turn"
-    asked = (_last_text(body.get("system")) + "\n" + _last_message_text(body)).lower()
-    return "summary" if any(word in asked for word in _SUMMARY_WORDS) else "turn"
-
-
-_SUMMARY_WORDS = ("summary", "summarise", "summarize")
-
-
-def _last_text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    for item in reversed(as_list(content) or []):
-        block = as_object(item)
-        if block is not None and isinstance(block.get("text"), str):
-            return str(block["text"])
-    return ""
-
-
-def _last_message_text(body: JsonObject) -> str:
-    messages = as_list(body.get("messages"))
-    last = as_object(messages[-1]) if messages else None
-    return _last_text(last.get("content")) if last is not None else ""

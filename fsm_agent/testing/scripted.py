@@ -10,7 +10,7 @@ from fsm_agent.model.faults import PROTOCOL, StreamFault
 from fsm_agent.model.sse import EventDecoder
 from fsm_agent.testing.answers import break_at
 from fsm_agent.testing.events import Action, Chunking, Ending, Partial, Pause
-from fsm_agent.testing.playback import Playback, UnexpectedRequestError
+from fsm_agent.testing.playback import Playback, Received, UnexpectedRequestError
 from fsm_agent.testing.recordings import response_actions
 from fsm_agent.testing.rules import ApiRefusal, ApiSettings, parse_body
 from fsm_agent.testing.script import ApiError, Item, RawResponse, RequestKind, Script, request_kind
@@ -116,14 +116,12 @@ class ScriptedModel:
     def _begin(self, request: ModelCall) -> Iterator[Action]:
         self._count += 1
         self._bodies.append(request.body)
-        body = parse_body(request.body)
-        if isinstance(body, ApiRefusal):
-            self._refuse(body)
-        headers: Mapping[str, str] = getattr(request, "headers", None) or {}
-        refusal = self._playback.validate(body, headers) if self.validate else None
-        if refusal is not None:
-            self._refuse(refusal)
-        item = self._take(body, len(request.body), getattr(request, "purpose", None))
+        named: Mapping[str, str] = getattr(request, "headers", None) or {}
+        headers = {name.lower(): value for name, value in named.items()}
+        received = self._playback.receive(request.body, headers, judge=self.validate)
+        if isinstance(received, ApiRefusal):
+            self._refuse(received)
+        item = self._take(received, getattr(request, "purpose", None))
         if isinstance(item, ApiError):
             raise status_error(item.status, _json(item.body(_request_id(self._count))), _headers(self._count, item))
         if isinstance(item, RawResponse):
@@ -131,11 +129,11 @@ class ScriptedModel:
                 raise status_error(item.status, item.body, item.headers)
             actions = response_actions(item)
             return actions if item.fault is None else break_at(actions, item.fault, None)
-        return self._watched(self._playback.actions(item, body, self._playback.answer(body)), body)
+        return self._playback.play(item, received)
 
-    def _take(self, body: JsonObject, size: int, kind: RequestKind | None) -> Item:
+    def _take(self, received: Received, kind: RequestKind | None) -> Item:
         try:
-            return self._playback.take(body, size, kind)
+            return self._playback.take(received, kind)
         except UnexpectedRequestError as error:
             self.unexpected.append(error)
             if self.strict:
@@ -145,13 +143,6 @@ class ScriptedModel:
     def _refuse(self, refusal: ApiRefusal) -> NoReturn:
         self.refusals.append(refusal)
         raise status_error(refusal.status, _json(refusal.body(_request_id(self._count))), _json_headers(self._count))
-
-    def _watched(self, actions: Iterator[Action], body: JsonObject) -> Iterator[Action]:
-        watcher = self._playback.watch(body)
-        for action in actions:
-            if isinstance(action, dict):
-                watcher.see(action)
-            yield action
 
 
 def _json(value: object) -> bytes:

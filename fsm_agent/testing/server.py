@@ -16,19 +16,19 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
 from fsm_agent.testing.answers import break_at
-from fsm_agent.testing.events import Action, Answer, Chunking, fold_message
+from fsm_agent.testing.events import Chunking, fold_message
 from fsm_agent.testing.http1 import ClientGoneError, HttpConnection, HttpRequest
 from fsm_agent.testing.model_list import model_answer
-from fsm_agent.testing.playback import Playback, UnexpectedRequestError
+from fsm_agent.testing.playback import Playback, Received, UnexpectedRequestError
 from fsm_agent.testing.rate_limits import RateLimiter, RateLimits
 from fsm_agent.testing.recordings import response_actions
 from fsm_agent.testing.request_log import LoggedRequest
-from fsm_agent.testing.rules import ApiRefusal, ApiSettings, check_headers, check_size, parse_body, unknown_path
+from fsm_agent.testing.rules import ApiRefusal, ApiSettings, check_headers, check_size, unknown_path
 from fsm_agent.testing.script import ApiError, Item, RawResponse, Reply, RequestKind, Script, Stream, request_kind
 from fsm_agent.testing.sending import send_json, send_message, send_raw, send_stream
 from fsm_agent.testing.shapes import JsonObject
@@ -180,19 +180,17 @@ class MessagesServer:
         counting = path == "/v1/messages/count_tokens"
         if refusal is None and not (request.method == "POST" and (counting or path == "/v1/messages")):
             refusal = unknown_path()
-        body = parse_body(request.body) if refusal is None else refusal
-        if isinstance(body, ApiRefusal):
-            await self._refuse(connection, entry, body, request_id)
-            return
-        entry.body = body
-        if self.validate:
-            refusal = self._playback.validate(body, request.headers, counting=counting)
         if refusal is not None:
             await self._refuse(connection, entry, refusal, request_id)
+            return
+        received = self._playback.receive(request.body, request.headers, judge=self.validate, counting=counting)
+        if isinstance(received, ApiRefusal):
+            await self._refuse(connection, entry, received, request_id)
         elif counting:
-            await send_json(connection, entry, 200, {"input_tokens": self._playback.count(body)}, _json(request_id))
+            counted = {"input_tokens": received.reading.prompt.tokens}
+            await send_json(connection, entry, 200, counted, _json(request_id))
         else:
-            await self._message(connection, entry, body, request_id)
+            await self._message(connection, entry, received, request_id)
 
     async def _send_models(self, connection: HttpConnection, entry: LoggedRequest, path: str, request_id: str) -> None:
         name = path.removeprefix("/v1/models").strip("/")
@@ -217,47 +215,44 @@ class MessagesServer:
         await send_json(connection, entry, refusal.status, refusal.body(request_id), named)
 
     async def _message(
-        self, connection: HttpConnection, entry: LoggedRequest, body: JsonObject, request_id: str
+        self, connection: HttpConnection, entry: LoggedRequest, received: Received, request_id: str
     ) -> None:
-        limited = self._limiter.admit(str(body.get("model")), self._playback.count(body))
+        body, reading = received.reading.body, received.reading
+        limited = self._limiter.admit(str(body.get("model")), reading.prompt.tokens)
         if limited is not None:
             await self._refuse(connection, entry, limited[0], request_id, limited[1])
             return
-        item = self._take(entry, body)
+        item = self._take(entry, received)
         if isinstance(item, ApiError):
             headers = _json(request_id) | self._limiter.headers() | dict(item.headers)
             await send_json(connection, entry, item.status, item.body(request_id), headers)
         elif isinstance(item, RawResponse):
             await self._raw(connection, entry, body, item)
         else:
-            answer = self._playback.answer(body)
-            answer.request_id = request_id
-            await self._reply(connection, entry, body, item, answer)
+            await self._reply(connection, entry, received, item, request_id)
 
-    def _take(self, entry: LoggedRequest, body: JsonObject) -> Item:
+    def _take(self, entry: LoggedRequest, received: Received) -> Item:
         try:
-            return self._playback.take(body, len(entry.raw))
+            return self._playback.take(received)
         except UnexpectedRequestError as error:
             self._unexpected.append(error)
             entry.unexpected = str(error)
             return ApiError(400, "invalid_request_error", str(error), headers={"x-should-retry": "false"})
 
     async def _reply(
-        self, connection: HttpConnection, entry: LoggedRequest, body: JsonObject, item: Reply | Stream, answer: Answer
+        self,
+        connection: HttpConnection,
+        entry: LoggedRequest,
+        received: Received,
+        item: Reply | Stream,
+        request_id: str,
     ) -> None:
-        actions = self._watched(self._playback.actions(item, body, answer), body)
-        headers = {"request-id": answer.request_id} | self._limiter.headers()
-        if body.get("stream") is True:
+        actions = self._playback.play(item, received, request_id)
+        headers = {"request-id": request_id} | self._limiter.headers()
+        if received.reading.body.get("stream") is True:
             await send_stream(connection, entry, actions, headers, self._chunking)
         else:
             await send_message(connection, entry, actions, headers)
-
-    def _watched(self, actions: Iterator[Action], body: JsonObject) -> Iterator[Action]:
-        watcher = self._playback.watch(body)
-        for action in actions:
-            if isinstance(action, dict):
-                watcher.see(action)
-            yield action
 
     async def _raw(self, connection: HttpConnection, entry: LoggedRequest, body: JsonObject, item: RawResponse) -> None:
         """A raw response, in the form that was asked for: a recorded stream serves a plain request, and vice versa."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -100,6 +100,7 @@ class ToolBatch:
         """Why calls that have not started will not."""
         self._idle: asyncio.Future[None] | None = None
         self._fault: BaseException | None = None
+        self._results: list[ToolResult] | None = None
 
     def offer(self, call: Call) -> None:
         """A call's block is complete while the reply still streams. It starts now if it may be repeated (read-only or
@@ -109,14 +110,15 @@ class ToolBatch:
         self._slots.append(self._admit(own_copy(call)))
         self._start_what_may()
 
-    async def run(self, calls: Sequence[Call]) -> ToolsOutcome:
+    def run(self, calls: Sequence[Call]) -> Coroutine[Any, Any, ToolsOutcome]:
         """The message is accepted: run what has not run, wait for all. `results` then has one result per call.
 
         Cancelled, it stops the tools, waits at most `limits.abort_grace` seconds for them and raises CancelledError;
-        `results` is complete then too.
+        `results` is complete then too. Call `stop` if what awaits this may be cancelled before its first step.
         """
-        self._accepted = True
-        strays = self._arrange(calls)
+        return self._run(self._accept(calls))
+
+    async def _run(self, strays: list[_Slot]) -> ToolsOutcome:
         try:
             if strays:
                 await _stopped(strays)
@@ -139,9 +141,8 @@ class ToolBatch:
     async def stop(self, calls: Sequence[Call]) -> None:
         """The message is accepted, and the run is aborted before its calls were to run: stop what was started early,
         start nothing. `results` then has one result per call, the true one where there is one."""
-        self._accepted = True
-        self._no_more = _ABORTED
-        strays = self._arrange(calls)
+        self._no_more = self._no_more or _ABORTED
+        strays = self._accept(calls)
         await _stopped([*strays, *self._running()])
 
     async def discard(self) -> None:
@@ -157,8 +158,15 @@ class ToolBatch:
         self._slots.clear()
 
     def results(self) -> list[ToolResult]:
-        """One result for each call of the accepted message, in the order of the calls, whatever happened."""
-        return [slot.result or self._without_result(slot) for slot in self._slots] if self._accepted else []
+        """One result for each call of the accepted message, in the order of the calls, whatever happened.
+
+        Ask when `run` or `stop` has ended; the answer stays the same, also if a tool that was left behind returns.
+        """
+        if self._results is None:
+            if not self._accepted:
+                return []
+            self._results = [slot.result or self._without_result(slot) for slot in self._slots]
+        return self._results
 
     @property
     def detail(self) -> str:
@@ -195,8 +203,9 @@ class ToolBatch:
         key = f"{self._shared.key}{len(self._slots)}"
         slot.performance = Performance(call, tool, arguments, key, self._shared)
 
-    def _arrange(self, calls: Sequence[Call]) -> list[_Slot]:
+    def _accept(self, calls: Sequence[Call]) -> list[_Slot]:
         """Put the calls of the message in order; gives running ones that are not in it."""
+        self._accepted = True
         offered = {slot.call.id: slot for slot in self._slots}
         self._slots = []
         for call in calls:
@@ -234,6 +243,8 @@ class ToolBatch:
         return [slot for slot in self._slots if slot.stage is Stage.RUNNING]
 
     def _without_result(self, slot: _Slot) -> ToolResult:
+        if slot.performance is not None and slot.performance.started:  # we were cancelled twice, and did not wait
+            return slot.performance.cut_short()
         return Answers(slot.call.id).not_run(self._no_more or _ABORTED)
 
 

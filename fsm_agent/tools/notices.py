@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -15,9 +16,10 @@ _MISSING: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class ToolNotice:
-    """A call has started, has come further, or has finished. Each start has exactly one finish."""
+    """A call has started, has come further, or has finished (each start has exactly one finish); or a hook or a
+    permission around it failed or was out of time, and `data` says so."""
 
-    kind: Literal["started", "progress", "finished"]
+    kind: Literal["started", "progress", "finished", "hook_error", "hook_timeout"]
     tool_use_id: str
     tool: str
     is_error: bool | None = None
@@ -41,10 +43,13 @@ def merged(older: Any, newer: Any) -> Any:
 
 
 class NoticeQueue:
-    """Notices in order for one reader, who may be slow: what waits is at most three notices per call."""
+    """Notices in order for one reader, who may be slow: what waits is at most three notices per call, and one for each
+    hook that failed."""
 
     def __init__(self) -> None:
-        self._waiting: dict[tuple[str, str], ToolNotice] = {}
+        self._waiting: deque[list[ToolNotice]] = deque()
+        self._mergeable: dict[str, list[ToolNotice]] = {}
+        """By call, the cell of a progress notice that nothing of the call came after."""
         self._reader: asyncio.Future[None] | None = None
 
     def __len__(self) -> int:
@@ -52,19 +57,26 @@ class NoticeQueue:
 
     def put(self, notice: ToolNotice) -> None:
         """Add a notice; progress that has not been read yet is merged with it. On the event loop's thread only."""
-        key = (notice.tool_use_id, notice.kind)
-        older = self._waiting.get(key)
-        if older is not None:
-            notice = replace(notice, data=merged(older.data, notice.data))
-        self._waiting[key] = notice
+        older = self._mergeable.pop(notice.tool_use_id, None)
+        if notice.kind == "progress" and older is not None:
+            older[0] = replace(notice, data=merged(older[0].data, notice.data))
+            self._mergeable[notice.tool_use_id] = older
+            return
+        cell = [notice]
+        self._waiting.append(cell)
+        if notice.kind == "progress":
+            self._mergeable[notice.tool_use_id] = cell
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
 
     def take(self) -> ToolNotice | None:
         """The oldest notice, or None."""
-        for key in self._waiting:
-            return self._waiting.pop(key)
-        return None
+        if not self._waiting:
+            return None
+        cell = self._waiting.popleft()
+        if self._mergeable.get(cell[0].tool_use_id) is cell:
+            del self._mergeable[cell[0].tool_use_id]
+        return cell[0]
 
     async def wait(self) -> None:
         """Wait until there is a notice to take."""

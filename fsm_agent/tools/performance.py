@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from fsm_agent.log import logger
 from fsm_agent.machine.limits import LoopLimits
@@ -48,6 +48,7 @@ class Performance:
         """Why the run is to end, if a hook or a permission says so."""
         self.deferred: str | None = None
         """Why the decision was put off, if it was."""
+        self.started = False
         self.discarded = False
         """The message was discarded: the finish says so, and nobody reads the result."""
         self._call = call
@@ -83,6 +84,7 @@ class Performance:
 
     async def _perform(self) -> None:
         started = self._loop.time()
+        self.started = True
         self._tell("started")
         seconds = self._tool.timeout or self._shared.limits.tool_timeout
         job = Job(
@@ -113,6 +115,10 @@ class Performance:
             )
             if self.result is not None:
                 self.result = self._with_notes(self.result)
+
+    def cut_short(self) -> ToolResult:
+        """The result of a call that is not waited for any more."""
+        return self._answers.interrupted(self._partial)
 
     def _told(self, ending: Returned[object] | Raised) -> ToolResult:
         if isinstance(ending, Returned):
@@ -201,10 +207,15 @@ class Performance:
                 return value
             case Raised(fault):
                 logger.warning("tool_gate_failed", gate=what, tool=self._tool.name, exc_info=fault)
-                return Deny(f"the {what} failed ({text_of_fault(fault)})")
+                return self._troubled("hook_error", f"the {what} failed ({text_of_fault(fault)})")
             case None:
                 logger.warning("tool_gate_out_of_time", gate=what, tool=self._tool.name)
-                return Deny(f"the {what} did not answer within {seconds:g} seconds")
+                return self._troubled("hook_timeout", f"the {what} did not answer within {seconds:g} seconds")
+
+    def _troubled(self, kind: Literal["hook_error", "hook_timeout"], why: str) -> Deny:
+        """Tell of a hook or a permission that came to nothing; before the tool that is a no."""
+        self._tell(kind, data=f"Before or after the call {self._call.id} of {self._tool.name}, {why}.")
+        return Deny(why)
 
     async def _after(self) -> None:
         for hook in self._shared.hooks.after_tool:

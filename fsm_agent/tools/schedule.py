@@ -38,21 +38,20 @@ def startable(places: Iterable[Place], *, accepted: bool, at_once: int) -> Itera
     - While the message still streams (`accepted` is false) only calls that may be repeated start, and none overtakes
       one that may not.
     """
-    running = 0
-    for position, place in enumerate(places):
-        if place.stage is Stage.DONE:
+    known = list(places)
+    running = [place for place in known if place.stage is Stage.RUNNING]
+    if any(place.exclusive for place in running):
+        return
+    occupied = len(running)
+    for position, place in enumerate(known):
+        if place.stage is not Stage.WAITING:
             continue
-        if place.stage is Stage.RUNNING:
-            running += 1
-            if place.exclusive:
-                return
-            continue
-        if running >= at_once or not (accepted or place.repeatable):
+        if occupied >= at_once or not (accepted or place.repeatable):
             return
         if place.exclusive:
-            # An exclusive call is never started early: it may be repeated, yet what follows it may change its world.
-            if running == 0 and accepted:
+            # Never early: it may be repeated, yet what was said before it may still be taken back.
+            if accepted and occupied == 0:
                 yield position
             return
-        running += 1
+        occupied += 1
         yield position

@@ -151,9 +151,11 @@ class WorstCase:
         worth: dict[str, int] = {}
         for i, peel in enumerate(self.peels):
             each, each_words = self._unit(i)
-            worth[peel.name] = max(worth.get(peel.name, 0), each)
+            if one_turn and peel.name == self.turn:
+                continue
+            worth[peel.name] = min(worth.get(peel.name, each), each)
             times, times_words = self.room(peel)
-            if not (one_turn and peel.name == self.turn) and times and each:
+            if times and each:
                 total += times * each
                 words = words.plus(each_words.times(times_words))
         last = self._last(worth, one_turn=one_turn)
@@ -226,11 +228,10 @@ class WorstCase:
         """What the end may cost on top: its last row may need counters that then were not used up."""
         best = 0
         for entry in self.visits:
-            onward = self._onward(entry)
-            if onward != NOWHERE:
-                for cost, answers in self._endings(entry, one_turn=one_turn):
-                    lost = sum(worth.get(name, 0) for name in needs_room(answers))
-                    best = max(best, cost - int(onward) - lost)
+            onward = max(0, self._onward(entry))
+            for cost, answers in self._endings(entry, one_turn=one_turn):
+                lost = sum(worth.get(name, 0) for name in needs_room(answers))
+                best = max(best, cost - int(onward) - lost)
         return best
 
     def _endings(self, entry: int, *, one_turn: bool) -> Iterator[tuple[int, tuple[Literal, ...]]]:

@@ -104,11 +104,11 @@ def certify(system: System, unbounded: Iterable[str] = ()) -> Certificate:
 def _sure_guards(system: System) -> dict[Key, frozenset[Literal]]:
     """For each row, the answers without which it never fires."""
     sure: dict[Key, frozenset[Literal]] = {}
-    for node in system.nodes:
+    for situation, node in zip(system.situations, system.nodes, strict=True):
         for path, happening in happenings(node):
             if isinstance(happening, Move):
-                key = happening.row.key
-                sure[key] = sure[key] & frozenset(path) if key in sure else frozenset(path)
+                key, answers = happening.row.key, situation.known | frozenset(path)
+                sure[key] = sure[key] & answers if key in sure else answers
     return sure
 
 

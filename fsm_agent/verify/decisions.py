@@ -31,6 +31,7 @@ Facts: TypeAlias = tuple[tuple[str, str], ...]
 """Known outcomes as (effect, outcome), in the order in which the definition declares the effects."""
 Literal: TypeAlias = tuple[Guard, bool]
 """A question that a guard asked, and the answer."""
+Known: TypeAlias = frozenset[Literal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +95,20 @@ class _Interview(Automaton):
 
     def holds(self, row: Row, control: Control) -> bool:  # noqa: ARG002 - the answers stand for the control record
         # A row that declines because of what is known already declines whatever its guards say: do not ask them.
-        if any(self.facts[effect] not in row.given[effect] for effect in row.given if effect in self.facts):
-            return False
-        if row.upon and not any(self.facts.get(effect) in outcomes for effect, outcomes in row.upon.items()):
+        if self._declines(row):
             return False
         return all(self._truth(guard) for guard in row.when)
+
+    def _declines(self, row: Row) -> bool:
+        if row.upon and not any(self.facts.get(effect) in outcomes for effect, outcomes in row.upon.items()):
+            return True
+        for effect, outcomes in row.given.items():
+            fact = self.facts.get(effect)
+            if fact is None:
+                return False
+            if fact not in outcomes:
+                return True
+        return False
 
     def _truth(self, guard: Guard) -> bool:
         match guard:
@@ -157,15 +167,6 @@ def atoms_of(guards: Iterable[Guard]) -> Iterator[Guard]:
                 yield guard
 
 
-def leaves(tree: Tree, path: tuple[Literal, ...] = ()) -> Iterator[tuple[tuple[Literal, ...], Leaf]]:
-    """Each way through a tree: the answers on it and the decision at its end."""
-    if isinstance(tree, Test):
-        yield from leaves(tree.yes, (*path, (tree.atom, True)))
-        yield from leaves(tree.no, (*path, (tree.atom, False)))
-    else:
-        yield path, tree
-
-
 class Decisions:
     """The decision trees of a definition, for given limits, or (`limits=None`) for all limits at once."""
 
@@ -173,15 +174,19 @@ class Decisions:
         self.definition = definition
         self.limits = limits
         self._interview = _Interview(definition, limits)
-        self._trees: dict[tuple[str, Facts], Tree] = {}
+        self._trees: dict[tuple[str, Facts, Known], Tree] = {}
         self._order = {effect.name: i for i, effect in enumerate(definition.effects)}
 
-    def tree(self, state: str, facts: Facts) -> Tree:
-        """What is decided in this state when these outcomes, and no others, are known."""
-        key = state, facts
+    def tree(self, state: str, facts: Facts, known: Known = frozenset()) -> Tree:
+        """What is decided in this state when these outcomes, and no others, are known.
+
+        `known` are answers that guards have given earlier in the same visit. Nothing changes the control record within
+        a visit, so they still hold.
+        """
+        key = state, facts, known
         if key not in self._trees:
             final = self.definition.state(state).final
-            self._trees[key] = Ended() if final else self._grow(state, dict(facts), {})
+            self._trees[key] = Ended() if final else self._grow(state, dict(facts), dict(known))
         return self._trees[key]
 
     def _grow(self, state: str, facts: Mapping[str, str], answers: dict[Guard, bool]) -> Tree:

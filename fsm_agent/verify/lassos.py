@@ -40,6 +40,7 @@ def endless(search: Search, certificate: Certificate) -> Lasso | Undecided | Non
 
 
 def _endless(search: Search, rows: frozenset[Key]) -> Lasso | Undecided | None:
+    layout = search.configurations.layout
     visible: dict[str, int] = {}
     while True:
         shown: Visible = frozenset(visible.items())
@@ -53,10 +54,11 @@ def _endless(search: Search, rows: frozenset[Key]) -> Lasso | Undecided | None:
         outcome = _played(search, abstraction, loop)
         if not isinstance(outcome, Blocked):
             return outcome
-        names = {name for name in outcome.names if name not in visible}
+        hidden = {name for name in layout.fields if name not in visible and layout.domain(name) > 1}
+        names = outcome.names & hidden or hidden
         if not names:
             return Undecided("An endless run was neither found nor excluded: no cycle of the abstraction goes round.")
-        visible[min(names, key=search.configurations.layout.domain)] = 0
+        visible[min(sorted(names), key=layout.domain)] = 0
 
 
 def shortest_cycle(abstraction: Abstraction, rows: frozenset[Key]) -> list[Edge] | None:
@@ -115,7 +117,8 @@ def _played(search: Search, abstraction: Abstraction, loop: list[Edge]) -> Lasso
     if isinstance(answer, Undecided):
         return answer
     if not isinstance(answer, Found):
-        return Blocked(frozenset(name for name, _ in answer.visible))
+        asked = (search.configurations.reads[node >> search.configurations.bits] for node, _, _ in loop)
+        return Blocked(search.configurations.layout.names_in(*asked))
     here = answer.at
     laps: list[list[Event]] = []
     at: dict[int, int] = {}

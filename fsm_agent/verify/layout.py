@@ -106,6 +106,10 @@ class Layout:
             mask |= self.fields[name].bits
         return mask
 
+    def names_in(self, *masks: int) -> frozenset[str]:
+        """The counters and flags that are kept in these bits."""
+        return frozenset(name for name, field in self.fields.items() if any(field.bits & mask for mask in masks))
+
     def domain(self, name: str) -> int:
         """How many values of this counter or flag are told apart."""
         field = self.fields[name]

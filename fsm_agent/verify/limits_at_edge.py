@@ -34,7 +34,7 @@ class OtherLimits:
         for name, limits in self._candidates():
             search = self._searches.get(name)
             if search is None:
-                system = System(Decisions(self.definition, limits))
+                system = System(Decisions(self.definition, limits), remember=True)
                 search = self._searches[name] = Search(Configurations(system, Layout(self.definition, limits)))
             wanted = goal(search)
             if wanted.happenings and isinstance(search.find(wanted), Found):

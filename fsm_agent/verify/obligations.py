@@ -179,13 +179,13 @@ class Judge:
             raise GuardFaultError(f"The contract «{contract}» raised {error!r} for the row «{row}».") from error
 
     def _observed(self, observer: OnceObserver | NeverObserver) -> Iterator[tuple[str, Witness | None]]:
-        system = System(self.system.decisions, observer)
+        system = System(self.system.decisions, observer, remember=self.system.remember)
         faulty = {n for n, situation in enumerate(system.situations) if situation.seen in observer.faults}
         entering = frozenset(
             (before, happening) for before, happening, after in system.edges() if after in faulty and before not in faulty
         )
         if entering:
-            search = Search(Configurations(system, self.layout), self.search.cap)
+            search = self.search.again(Configurations(system, self.layout))
             yield from self._reached("It is broken by {}.", entering, search=search)
 
     # ---- proofs
@@ -205,7 +205,8 @@ class Judge:
 
     def _surely(self, number: int, path: tuple[Literal, ...], condition: Guard) -> bool | None:
         assert self.system.limits is not None
-        return surely(condition, self._situation(number).facts, path, self.definition, self.system.limits)
+        situation = self._situation(number)
+        return surely(condition, situation.facts, (*situation.known, *path), self.definition, self.system.limits)
 
     def _reached(
         self,

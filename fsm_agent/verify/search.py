@@ -73,7 +73,7 @@ Answer: TypeAlias = Found | Unreachable | Undecided
 
 Visible: TypeAlias = frozenset[tuple[str, int]]
 """Visible counters and flags, with how many of their values are told apart (0: all)."""
-FEW, MORE = 4, 8
+FEW, MORE = 4, 64
 """So many values are told apart at first, and so many times more when that was not enough."""
 
 
@@ -203,6 +203,7 @@ class Search:
         self.configurations = configurations
         self.cap = cap
         self._abstractions: dict[Visible, Abstraction] = {}
+        self._answers: dict[frozenset[tuple[int, Happening]], Answer] = {}
 
     @property
     def size(self) -> tuple[int, int]:
@@ -226,8 +227,19 @@ class Search:
             if isinstance(happening, Move) and happening.row.key in wanted
         )
 
+    def again(self, configurations: Configurations) -> Search:
+        """A search of the same kind over other configurations."""
+        return Search(configurations, self.cap)
+
     def find(self, goal: Goal) -> Answer:
         """A shortest run to a goal, or the proof that there is none."""
+        if goal.condition is not None:
+            return self._refined(goal)
+        if goal.happenings not in self._answers:
+            self._answers[goal.happenings] = self._refined(goal)
+        return self._answers[goal.happenings]
+
+    def _refined(self, goal: Goal) -> Answer:
         visible, patience = dict[str, int](), 400
         while True:
             shown = frozenset(visible.items())

@@ -19,11 +19,12 @@ from fsm_agent.verify.decisions import (
     Ended,
     Facts,
     Fallen,
+    Fired,
+    Known,
     Leaf,
     Literal,
     Test,
     Tree,
-    leaves,
 )
 
 
@@ -46,13 +47,18 @@ class Situation:
     facts: Facts = ()
     reason: str | None = None
     seen: Hashable = None
+    known: Known = frozenset()
+    """Answers of guards earlier in this visit (only where the system is made with `remember`)."""
 
     def __str__(self) -> str:
         known = ", ".join(f"{effect}: {outcome}" for effect, outcome in self.facts)
         return f"{self.state}[{known}]" if known else self.state
 
 
-@dataclass(frozen=True, slots=True)
+# A system makes each happening once, so that two are equal when they are the same object.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Ask:
     """An effect is performed; each outcome leads to a situation."""
 
@@ -61,7 +67,7 @@ class Ask:
     branches: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Move:
     """A row fires and leads to a situation."""
 
@@ -69,12 +75,12 @@ class Move:
     dest: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Hole:
     """Nothing can happen, though the state is not final."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class End:
     """Nothing happens any more: the run is over."""
 
@@ -104,24 +110,30 @@ def happenings(node: Node, path: tuple[Literal, ...] = ()) -> Iterator[tuple[tup
 
 
 class System:
-    """All situations of a definition and what may happen in them; number 0 is the initial one."""
+    """All situations of a definition and what may happen in them; number 0 is the initial one.
 
-    def __init__(self, decisions: Decisions, observer: Observer | None = None) -> None:
+    With `remember`, situations are told apart by what guards have answered earlier in the visit too. There are somewhat
+    more of them then, and the graph promises less that the machine does not keep.
+    """
+
+    def __init__(self, decisions: Decisions, observer: Observer | None = None, *, remember: bool = False) -> None:
         self.decisions = decisions
         self.definition: Definition = decisions.definition
         self.limits: Limits | None = decisions.limits
         self.observer = observer
+        self.remember = remember
         self.situations: list[Situation] = []
         self.nodes: list[Node] = []
         self._number: dict[Situation, int] = {}
         self._requests = {effect.name: effect.requests for effect in self.definition.effects}
         self._outcomes = {effect.name: effect.outcomes for effect in self.definition.effects}
         self._waiting: deque[int] = deque()
+        self._happenings: dict[Hashable, Happening] = {}
         self._numbered(Situation(self.definition.initial, seen=observer.initial if observer else None))
         while self._waiting:
             situation = self.situations[self._waiting.popleft()]
-            tree = decisions.tree(situation.state, situation.facts)
-            self.nodes.append(self._linked(tree, situation))
+            tree = decisions.tree(situation.state, situation.facts, situation.known)
+            self.nodes.append(self._linked(tree, situation, situation.known))
 
     def edges(self) -> Iterator[tuple[int, Happening, int]]:
         """Each edge of the graph of situations: from, what happens, to."""
@@ -143,32 +155,39 @@ class System:
             self._waiting.append(number)
         return number
 
-    def _linked(self, tree: Tree, situation: Situation) -> Node:
+    def _linked(self, tree: Tree, situation: Situation, known: Known) -> Node:
         if isinstance(tree, Test):
-            return Choice(tree.atom, self._linked(tree.yes, situation), self._linked(tree.no, situation))
-        return self._happening(tree, situation)
+            yes, no = known, known
+            if self.remember:
+                yes, no = known | {(tree.atom, True)}, known | {(tree.atom, False)}
+            return Choice(tree.atom, self._linked(tree.yes, situation, yes), self._linked(tree.no, situation, no))
+        return self._happening(tree, situation, known)
 
-    def _happening(self, leaf: Leaf, situation: Situation) -> Happening:
+    def _happening(self, leaf: Leaf, situation: Situation, known: Known) -> Happening:
         match leaf:
             case Asked(effect):
                 branches = tuple(
-                    (outcome, self._numbered(self._after_outcome(situation, effect, outcome)))
+                    (outcome, self._numbered(self._after_outcome(situation, effect, outcome, known)))
                     for outcome in self._outcomes[effect]
                 )
-                return Ask(effect, self._requests[effect], branches)
+                return self._once(Ask(effect, self._requests[effect], branches), (effect, branches))
+            case Fired(row):
+                dest = self._numbered(self._after_row(situation, row))
+                return self._once(Move(row, dest), (row.key, dest))
             case Fallen():
-                return Hole()
+                return self._once(Hole(), "hole")
             case Ended():
-                return End()
-            case _:
-                return Move(leaf.row, self._numbered(self._after_row(situation, leaf.row)))
+                return self._once(End(), "end")
 
-    def _after_outcome(self, situation: Situation, effect: str, outcome: str) -> Situation:
+    def _once(self, happening: Happening, key: Hashable) -> Happening:
+        return self._happenings.setdefault(key, happening)
+
+    def _after_outcome(self, situation: Situation, effect: str, outcome: str, known: Known) -> Situation:
         seen = situation.seen
         if self.observer is not None:
             seen = self.observer.after_outcome(seen, situation, effect, outcome)
         facts = self.decisions.with_outcome(situation.facts, effect, outcome)
-        return Situation(situation.state, facts, None, seen)
+        return Situation(situation.state, facts, None, seen, known)
 
     def _after_row(self, situation: Situation, row: Row) -> Situation:
         seen = situation.seen
@@ -176,18 +195,3 @@ class System:
             seen = self.observer.after_row(seen, situation, row)
         return Situation(row.dest, self.decisions.inherited(row, situation.facts), row.reason, seen)
 
-
-__all__ = [
-    "Ask",
-    "Choice",
-    "End",
-    "Happening",
-    "Hole",
-    "Move",
-    "Node",
-    "Observer",
-    "Situation",
-    "System",
-    "happenings",
-    "leaves",
-]

@@ -5,14 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fsm_agent.machine import Definition, Limits
 from fsm_agent.verify.bounds import Measure, Visit, WorstCase, needs_room
+from fsm_agent.verify.certificate import Certificate
 from fsm_agent.verify.configurations import Configurations
-from fsm_agent.verify.witness import Event
+from fsm_agent.verify.decisions import Decisions
+from fsm_agent.verify.layout import Layout
+from fsm_agent.verify.system import System
 
 Plan = tuple[Visit, ...]
 """Plain visits, and at last one whose row is ranked."""
+LONGEST = 200_000
+"""Moves of the longest run that is played to see whether a bound is exact."""
 FAR = 8
 """More than a counter can be raised within one plan."""
+
+
+Claim = tuple[Measure, bool]
+"""What is bounded, and whether it is so per turn."""
+
+
+def worst_case(
+    definition: Definition, limits: Limits, certificate: Certificate, turn: str | None
+) -> tuple[dict[Claim, tuple[int, str]], dict[Claim, int]]:
+    """The bounds with their formulas, and the most that was seen in runs that try to reach them."""
+    system = System(Decisions(definition, limits), remember=True)
+    worst = WorstCase(system, certificate, turn)
+    measures: tuple[Measure, ...] = ("requests", "moves")
+    claims: dict[Claim, tuple[int, str]] = {(m, one): worst.bound(m, one_turn=one) for m in measures for one in (True, False)}
+    seen: dict[Claim, int] = dict.fromkeys(claims, 0)
+    for measure in measures:
+        if any(seen[claim] < claims[claim][0] for claim in claims):
+            played = GreedyRun(worst, Configurations(system, Layout(definition, limits)), measure).play(LONGEST)
+            if played is not None:
+                for claim, value in played.seen().items():
+                    seen[claim] = max(seen[claim], value)
+    return claims, seen
 
 
 @dataclass(slots=True)
@@ -25,6 +53,14 @@ class Played:
     requests_in_turn: int = 0
     _turn_moves: int = 0
     _turn_requests: int = 0
+
+    def seen(self) -> dict[Claim, int]:
+        return {
+            ("requests", False): self.requests,
+            ("requests", True): self.requests_in_turn,
+            ("moves", False): self.moves,
+            ("moves", True): self.moves_in_turn,
+        }
 
     def add(self, visit: Visit, turn: str | None) -> None:
         self.moves += 1
@@ -55,9 +91,9 @@ class GreedyRun:
         ]
         self.rank = self._ranked()
 
-    def play(self, most: int) -> tuple[Played, list[Event]] | None:
+    def play(self, most: int) -> Played | None:
         """The run, or None when it has more than `most` moves."""
-        played, events = Played(), list[Event]()
+        played = Played()
         entry, control = 0, self.configurations.initial
         while True:
             plan = self._choose(entry, control)
@@ -66,11 +102,10 @@ class GreedyRun:
                 plan = self._ending(entry, control)
             for visit in plan:
                 played.add(visit, self.worst.turn)
-                events += [*visit.outcomes, visit.row]
                 control = self.configurations.change(visit.row)(control)
                 entry = visit.dest
             if last:
-                return played, events
+                return played
             if played.moves > most:
                 return None
 

@@ -112,5 +112,5 @@ def tombstone(message: str = "m1", cause: str = "transport_retry") -> Tombstone:
     return Tombstone(message_id=message, cause=cause)
 
 
-def terminal(reason: str = "completed", detail: str = "", **usage: int) -> Terminal:
+def terminal(reason: str = "completed", detail: str = "", **usage: Any) -> Terminal:
     return Terminal(reason=reason, detail=detail, text="Mended.", turns=2, requests=3, usage=Usage(requests=3, **usage))

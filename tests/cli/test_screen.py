@@ -2,10 +2,16 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
 from fsm_agent.cli.screen import Screen
 from tests.cli.scenes import started, text, view
+
+
+@pytest.fixture(autouse=True)
+def able_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
 
 
 def console(*, terminal: bool) -> Console:
@@ -53,3 +59,13 @@ async def test_a_terminal_is_left_as_it_was_with_the_cursor_visible():
     hidden, shown = written(target).rfind("\x1b[?25l"), written(target).rfind("\x1b[?25h")
     assert 0 <= hidden < shown
     assert "● the end" in written(target)
+
+
+async def test_a_terminal_that_cannot_move_its_cursor_gets_plain_lines(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TERM", "dumb")
+    target = console(terminal=True)
+    async with Screen(target, view(), clock=lambda: 0.0) as screen:
+        for event in text("the end"):
+            screen.show(event)
+        screen.paint()
+    assert written(target) == "● the end\n"

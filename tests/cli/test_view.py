@@ -3,7 +3,9 @@
 import pytest
 
 from fsm_agent.cli.entries import PLAIN_MARKS
-from fsm_agent.loop.events import ContextEdit, Progress, System
+from fsm_agent.cli.words import PLAIN, WORDS
+from fsm_agent.loop.events import ContextEdit, Event, Progress, System
+from fsm_agent.machine import AGENT_LOOP, Row
 from tests.cli.scenes import (
     MODEL,
     as_text,
@@ -88,7 +90,7 @@ def test_a_discarded_reply_that_showed_nothing_is_not_mentioned():
 
 
 def test_errors_and_context_edits_are_told():
-    events = [
+    events: list[Event] = [
         System(subtype="error", message="529 Overloaded"),
         System(subtype="model_fallback", message="The model a did not answer; b goes on."),
         ContextEdit(stage="autocompact", tokens_before=160_000, tokens_after=9_400, removed="14 messages"),
@@ -207,3 +209,8 @@ def test_an_error_that_was_shown_is_not_repeated_in_the_summary():
     shown.feed(System(subtype="error", message="401 no such key"), 0.0)
     shown.feed(terminal("model_error", "401 no such key"), 1.0)
     assert "detail" not in as_text(shown.summary(1.0))
+
+
+@pytest.mark.parametrize("row", [row for row in AGENT_LOOP.rows if row.reason is None], ids=lambda row: row.trigger)
+def test_every_row_that_goes_on_is_plain_or_has_words(row: Row):
+    assert (row.trigger in PLAIN) != (row.trigger in WORDS)

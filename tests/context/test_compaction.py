@@ -43,7 +43,8 @@ def replaced(messages, index):
     return history
 
 
-@given(histories(ends="user"))
+@pytest.mark.slow
+@given(histories(ends="user", max_prompts=2, max_groups=3))
 def test_at_every_index_the_result_is_valid_and_so_is_that_of_a_second_compaction(messages):
     for index in range(len(messages) + 1):
         once = replaced(messages, index)
@@ -53,7 +54,8 @@ def test_at_every_index_the_result_is_valid_and_so_is_that_of_a_second_compactio
             assert violations(replaced(once.messages, again).messages) == []
 
 
-@given(histories(ends="user"))
+@pytest.mark.slow
+@given(histories(ends="user", max_groups=3))
 def test_the_request_for_a_summary_is_valid_at_every_cut_and_attempt(messages):
     history = History(messages)
     draft = Draft(view(history, model=MODELS[0]))

@@ -25,7 +25,8 @@ class Summaries:
         return answer if isinstance(answer, SummaryResult) else SummaryResult(ResponseOutcome.END_TURN, answer)
 
     def messages(self, number: int = -1) -> list[dict[str, Any]]:
-        return json.loads(self.requests[number].body)
+        messages: list[dict[str, Any]] = json.loads(self.requests[number].body)
+        return messages
 
 
 async def no_summary(request: SummaryRequest) -> SummaryResult:

@@ -274,3 +274,21 @@ async def test_the_sdks_own_retries_are_off() -> None:
         agent = AgentMachine(MODEL, client=client, limits=LoopLimits(max_transport_retries=0), strict=True)
         result = await agent.run("hi")
     assert (result.reason, len(server.requests)) == ("model_error", 1)
+
+
+async def test_a_paused_call_of_the_services_own_tool_is_taken_out_once_the_user_speaks() -> None:
+    from fsm_agent.session.validator import violations
+    from fsm_agent.testing.script import Stream
+
+    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
+    agent, model = machine(
+        Reply("Searching.", search, stop="pause_turn"), Stream(["message_start", {"text": "Fo"}, {"wait": "abort"}])
+    )
+    run = agent.run("go")
+    async for event in run:
+        if event.type == "stream_event" and event.text == "Fo":
+            run.abort("stop")
+    assert run.result.reason == "aborted_streaming"
+    assert model.calls[1]["messages"][-1]["content"][-1] == search
+    assert not violations(run.result.messages)
+    assert "srvtoolu_1" not in str(run.result.messages)

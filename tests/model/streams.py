@@ -1,6 +1,6 @@
 """Streams in a few words, and what a `ModelCall` makes of them."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Container, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,7 +114,12 @@ class Performed:
         return self.made.failure.kind
 
 
-async def performed(call_model: Any, limits: LoopLimits | None = None, known_ids: Iterable[str] = ()) -> Performed:
+async def performed(
+    call_model: Any,
+    limits: LoopLimits | None = None,
+    known_ids: Iterable[str] = (),
+    waiting_ids: Container[str] | None = None,
+) -> Performed:
     events: list[Event] = []
     calls: list[ToolCall] = []
 
@@ -128,5 +133,6 @@ async def performed(call_model: Any, limits: LoopLimits | None = None, known_ids
         on_event=on_event,
         on_block=calls.append,
         known_ids=frozenset(known_ids),
+        waiting_ids=waiting_ids,
     )
     return Performed(await made.perform(), made, events, calls)

@@ -1,7 +1,7 @@
 """One request, from sending to one outcome, whatever the stream does. Time is virtual."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
 import httpx2
@@ -12,6 +12,7 @@ from fsm_agent.machine.vocabulary import ResponseOutcome as R
 from fsm_agent.model.call import ModelCall
 from fsm_agent.model.faults import EOF, PROTOCOL, STALL
 from fsm_agent.model.reply import ReplyAssembler
+from fsm_agent.model.request import ModelRequest
 from fsm_agent.testing.simulation import simulate
 from tests.model.streams import (
     PING,
@@ -187,15 +188,17 @@ def test_an_event_that_is_nested_too_deeply_is_a_fault_of_the_stream():
         deep = deep.pop()
 
 
-def test_a_call_model_that_is_no_stream_is_a_fault_of_the_program():
-    def no_stream(request: Any) -> Any:
-        return [start()]
+def no_stream(request: ModelRequest) -> Any:
+    return [start()]
 
-    def failing(request: Any) -> Any:
-        raise ZeroDivisionError
 
-    for wrong in (no_stream, failing):
-        assert simulate(lambda wrong=wrong: performed(wrong)).result.outcome is R.FATAL
+def failing_at_once(request: ModelRequest) -> Any:
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("wrong", [no_stream, failing_at_once])
+def test_a_call_model_that_is_no_stream_is_a_fault_of_the_program(wrong: Any):
+    assert simulate(lambda: performed(wrong)).result.outcome is R.FATAL
 
 
 # ---- silence
@@ -255,7 +258,7 @@ def test_the_clock_starts_anew_when_the_consumer_is_back():
     assert simulate(program).elapsed == 1_060
 
 
-def test_one_timer_serves_the_whole_stream():
+def test_one_timer_serves_the_whole_stream(monkeypatch: pytest.MonkeyPatch):
     timers: list[float] = []
 
     async def program() -> None:
@@ -266,7 +269,7 @@ def test_one_timer_serves_the_whole_stream():
             timers.append(when)
             return inner(when, *args, **options)
 
-        loop.call_at = counting  # type: ignore[method-assign]
+        monkeypatch.setattr(loop, "call_at", counting)
         deltas = [delta(0, type="text_delta", text="x")] * 1_000
         await performed(model(start(), begin(0, {"type": "text", "text": ""}), *deltas, end(0), stop("end_turn")))
 
@@ -283,7 +286,7 @@ class Recorder:
     def __init__(self, *steps: Step, closing: Callable[[], Any] | None = None) -> None:
         self.steps, self.closing, self.closed = steps, closing, False
 
-    async def __call__(self, request: Any) -> Any:
+    async def __call__(self, request: ModelRequest) -> AsyncGenerator[dict[str, Any], None]:
         try:
             async for event in model(*self.steps)(request):
                 yield event

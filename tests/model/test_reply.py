@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fsm_agent.model.faults import PROTOCOL, StreamFault
+from fsm_agent.model.reply import ReplyAssembler
 from fsm_agent.session.validator import violations
 from tests.model.streams import (
     PING,
@@ -305,6 +306,21 @@ def test_a_paused_server_tool_is_resent_and_a_forgotten_one_is_not():
     assert [block["type"] for block in paused] == ["text", "server_tool_use"]
     forgotten = content(whole(text("Searching"), server_call(1), reason="end_turn"))
     assert [block["type"] for block in forgotten] == ["text"]
+
+
+def test_a_result_of_a_server_tool_that_nobody_asked_for_is_left_out():
+    def kept(reply: ReplyAssembler) -> list[str]:
+        for event in whole(server_result(0, "srvtoolu_7"), text("x", 1)):
+            reply.feed(event)
+        return [block["type"] for block in reply.message()["content"]]
+
+    assert kept(ReplyAssembler(waiting_ids={"srvtoolu_7"})) == ["web_search_tool_result", "text"]
+    assert kept(ReplyAssembler(waiting_ids=())) == ["text"]
+
+
+def test_a_server_tool_has_one_use_and_one_result():
+    events = whole(server_call(0), server_call(1), server_result(2), server_result(3), text("x", 4))
+    assert [block["type"] for block in content(events)] == ["server_tool_use", "web_search_tool_result", "text"]
 
 
 # ---- strict Unicode

@@ -1,6 +1,7 @@
 """Requests are joined from bytes in a stable order, so that each is a prefix of the next."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -48,8 +49,8 @@ def test_a_body_is_a_prefix_of_the_next_one():
         template.request(model="m", messages=messages(*"abcdefgh"[: 2 * turn + 1]), max_tokens=9).body
         for turn in range(4)
     ]
-    for body, following in zip(bodies, bodies[1:], strict=False):
-        assert following.startswith(body.removesuffix(b"]}"))
+    for earlier, following in pairwise(bodies):
+        assert following.startswith(earlier.removesuffix(b"]}"))
 
 
 def test_the_order_of_keys_in_a_tool_is_the_callers():

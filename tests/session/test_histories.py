@@ -1,5 +1,7 @@
 """The generator of histories draws what is valid, and all kinds of it."""
 
+from functools import partial
+
 from hypothesis import Phase, find, given, settings
 
 from fsm_agent.session.validator import violations
@@ -21,6 +23,10 @@ def kinds(messages):
     }
 
 
+def has(kind, messages):
+    return kind in kinds(messages)
+
+
 def test_every_kind_of_block_is_drawn():
     wanted = {
         "text",
@@ -33,5 +39,5 @@ def test_every_kind_of_block_is_drawn():
         "web_search_tool_result",
     }
     for kind in wanted:
-        found = find(histories(), lambda messages, kind=kind: kind in kinds(messages), settings=QUICK)
+        found = find(histories(), partial(has, kind), settings=QUICK)
         assert violations(found) == []

@@ -8,19 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import fsm_agent.session.history as history_module
 from fsm_agent.session.history import History
-from fsm_agent.session.message import Message
+from fsm_agent.session.message import Message, encoded
 from fsm_agent.session.validator import violations
 from tests.session.histories import MODELS, assistant, call, histories, image, refusal, result, text, thinking, user
+from tests.session.noting import noting
 
 
 @pytest.fixture
 def encodings(monkeypatch):
     """The messages that were encoded, in order."""
-    made = []
-    original = history_module.encoded
-    monkeypatch.setattr(history_module, "encoded", lambda message: (made.append(message), original(message))[1])
+    made: list[Message] = []
+    monkeypatch.setattr("fsm_agent.session.history.encoded", noting(made, encoded))
     return made
 
 

@@ -1,7 +1,7 @@
 """Histories from outside: read, mended where a crash left them broken, or refused in a whole sentence."""
 
 import json
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from anthropic.types import (
@@ -109,7 +109,7 @@ def test_a_paused_reply_is_kept_only_where_it_is_sent_next():
 
 # ---- what is mended
 
-MENDED = {
+MENDED: dict[str, Any] = {
     "a call without a result, at the end": (
         [user("go"), assistant(call("a"), call("b"))],
         [user("go"), assistant(call("a"), call("b")), user(unknown("a"), unknown("b"))],
@@ -265,7 +265,7 @@ def test_a_valid_history_is_left_alone(messages):
 
 # ---- what is refused
 
-REFUSED = {
+REFUSED: dict[str, Any] = {
     "a number": (3, "it is of type int. Give a list of messages, or a prompt as a string."),
     "one message": ({"role": "user", "content": "x"}, "it is of type dict. Give a list"),
     "a string in the list": (["x"], r"messages\[0\] is of type str. A message is a dict with `role` and `content`."),
@@ -300,7 +300,7 @@ def test_what_is_no_history_is_refused_with_its_place(given_history, message):
 
 
 def test_a_history_nested_too_deeply_is_refused():
-    deep = []
+    deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
     with pytest.raises(HistoryError, match="nested too deeply"):

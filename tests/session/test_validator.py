@@ -1,13 +1,14 @@
 """Each invariant, kept and broken; and the incremental check against the full one."""
 
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import given
 
 from fsm_agent.session.history import History
 from fsm_agent.session.message import Message
-from fsm_agent.session.validator import HistoryValidator, InvariantError, violations
+from fsm_agent.session.validator import HistoryValidator, InvariantError, _Check, violations
 from tests.session.histories import (
     MODELS,
     assistant,
@@ -21,6 +22,7 @@ from tests.session.histories import (
     thinking,
     user,
 )
+from tests.session.noting import noting
 
 PROMPT = user("go")
 TWO_CALLS = assistant(call("a"), call("b"))
@@ -30,7 +32,7 @@ def broken(*messages, model=None):
     return {violation.invariant for violation in violations(list(messages), model)}
 
 
-VALID = {
+VALID: dict[str, list[Any]] = {
     "a prompt": [PROMPT],
     "a call and its result": [PROMPT, assistant(call("a")), user(result("a"))],
     "text behind the results": [PROMPT, TWO_CALLS, user(result("a"), result("b"), text("and"))],
@@ -55,7 +57,7 @@ VALID = {
     "an empty history": [],
 }
 
-BROKEN = {
+BROKEN: dict[str, dict[str, list[Any]]] = {
     "I1": {
         "no result at the end": [PROMPT, assistant(call("a"))],
         "no result": [PROMPT, assistant(call("a")), user("hi")],
@@ -164,11 +166,8 @@ def test_what_another_model_is_sent_is_valid_too(messages):
 
 
 def test_a_message_is_checked_once(monkeypatch):
-    seen = []
-    original = HistoryValidator.check.__globals__["_Check"].feed
-    monkeypatch.setattr(
-        "fsm_agent.session.validator._Check.feed", lambda self, message: (seen.append(message), original(self, message))
-    )
+    seen: list[Message] = []
+    monkeypatch.setattr(_Check, "feed", noting(seen, _Check.feed))
     validator, history = HistoryValidator(), History.load("go")
     for number in range(50):
         history.append(assistant(call(f"c{number}"), model=MODELS[0]))

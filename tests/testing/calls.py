@@ -30,7 +30,10 @@ async def events_of(model, request: Call | None = None) -> list[dict[str, Any]]:
 
 @asynccontextmanager
 async def client_of(server, **options: Any) -> AsyncGenerator[anthropic.AsyncAnthropic, None]:
-    settings: dict[str, Any] = {"base_url": server.url, "api_key": "test", "max_retries": 0, **options}
+    # Loopback needs no certificates, and reading them takes longer than most tests.
+    http = anthropic.DefaultAsyncHttpxClient(verify=False)
+    settings: dict[str, Any] = {"base_url": server.url, "api_key": "test", "max_retries": 0, "http_client": http}
+    settings |= options
     async with anthropic.AsyncAnthropic(**settings) as client:
         yield client
 

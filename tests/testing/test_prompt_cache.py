@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from fsm_agent.testing import MessagesServer, Repeat, Reply
+from fsm_agent.testing.prompt import Prompt
 from fsm_agent.testing.prompt_cache import LOOK_BACK, CacheUsage, PromptCache
-from fsm_agent.testing.tokens import estimate_tokens, prompt_tokens
+from fsm_agent.testing.tokens import estimate_tokens
 from tests.testing.calls import MODEL, client_of
 
 MARK = {"type": "ephemeral"}
@@ -24,24 +25,25 @@ def words(tokens: int) -> str:
     return "x" * (4 * tokens)
 
 
-def prompt(*turns: Any, **fields: Any) -> dict[str, Any]:
+def body_of(*turns: Any, **fields: Any) -> dict[str, Any]:
     roles = ("user", "assistant")
     messages = [{"role": roles[at % 2], "content": turn} for at, turn in enumerate(turns)]
     return {"model": "m", "messages": messages, **fields}
 
 
 def accounted(cache: PromptCache, body: dict[str, Any], minimum: int = 1024) -> CacheUsage:
-    usage = cache.account(body, minimum, 4.0)
-    assert usage.total == prompt_tokens(body)
+    prompt = Prompt(body)
+    usage = cache.account(body, prompt, minimum)
+    assert usage.total == prompt.tokens
     return usage
 
 
 def test_a_second_request_reads_what_the_first_wrote():
     cache = PromptCache(Clock())
-    first = accounted(cache, prompt(words(2000), cache_control=MARK))
+    first = accounted(cache, body_of(words(2000), cache_control=MARK))
     assert (first.read_tokens, first.input_tokens) == (0, 0)
     assert first.written_5m > 2000
-    second = accounted(cache, prompt(words(2000), "yes", words(500), cache_control=MARK))
+    second = accounted(cache, body_of(words(2000), "yes", words(500), cache_control=MARK))
     assert second.read_tokens == first.written_5m
     assert second.written_5m > 500
     assert second.input_tokens == 0
@@ -50,7 +52,7 @@ def test_a_second_request_reads_what_the_first_wrote():
 def test_without_a_mark_nothing_is_cached():
     cache = PromptCache(Clock())
     for _ in range(2):
-        assert accounted(cache, prompt(words(2000))).input_tokens > 2000
+        assert accounted(cache, body_of(words(2000))).input_tokens > 2000
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_without_a_mark_nothing_is_cached():
     ],
 )
 def test_a_change_anywhere_in_the_prefix_misses(change):
-    body = prompt(words(2000), system="s", tools=[{"name": "t"}], cache_control=MARK)
+    body = body_of(words(2000), system="s", tools=[{"name": "t"}], cache_control=MARK)
     cache = PromptCache(Clock())
     accounted(cache, body)
     assert accounted(cache, body).read_tokens > 0
@@ -73,8 +75,8 @@ def test_a_change_anywhere_in_the_prefix_misses(change):
 def test_the_part_before_a_change_is_still_read_if_it_has_a_mark():
     cache = PromptCache(Clock())
     system = [{"type": "text", "text": words(2000), "cache_control": MARK}]
-    first = accounted(cache, prompt("a", system=system))
-    second = accounted(cache, prompt("b", system=system))
+    first = accounted(cache, body_of("a", system=system))
+    second = accounted(cache, body_of("b", system=system))
     assert second.read_tokens == first.written_5m > 2000
     assert second.input_tokens > 0
 
@@ -82,7 +84,7 @@ def test_the_part_before_a_change_is_still_read_if_it_has_a_mark():
 def test_a_prefix_below_the_minimum_is_silently_not_cached():
     cache = PromptCache(Clock())
     for _ in range(2):
-        usage = accounted(cache, prompt(words(900), cache_control=MARK))
+        usage = accounted(cache, body_of(words(900), cache_control=MARK))
         assert (usage.read_tokens, usage.written_5m) == (0, 0)
         assert usage.input_tokens > 900
 
@@ -90,7 +92,7 @@ def test_a_prefix_below_the_minimum_is_silently_not_cached():
 def test_a_prefix_lives_for_its_time_and_reading_renews_it():
     clock = Clock()
     cache = PromptCache(clock)
-    body = prompt(words(2000), cache_control=MARK)
+    body = body_of(words(2000), cache_control=MARK)
     accounted(cache, body)
     for later in (299.0, 598.0):
         clock.now = later
@@ -103,7 +105,7 @@ def test_an_hour_is_an_hour_and_reported_apart():
     clock = Clock()
     cache = PromptCache(clock)
     system = [{"type": "text", "text": words(2000), "cache_control": HOUR}]
-    body = prompt(words(1500), system=system, cache_control=MARK)
+    body = body_of(words(1500), system=system, cache_control=MARK)
     first = accounted(cache, body)
     assert first.written_1h > 2000
     assert first.written_5m > 1500
@@ -117,16 +119,16 @@ def test_an_hour_is_an_hour_and_reported_apart():
 def test_the_search_looks_back_twenty_blocks(blocks, hit):
     cache = PromptCache(Clock())
     start = {"type": "text", "text": words(2000)}
-    accounted(cache, prompt([{**start, "cache_control": MARK}]))
-    more = [{"type": "text", "text": f"{at}"} for at in range(blocks)]
+    accounted(cache, body_of([{**start, "cache_control": MARK}]))
+    more: list[dict[str, Any]] = [{"type": "text", "text": f"{at}"} for at in range(blocks)]
     more[-1] = {**more[-1], "cache_control": MARK}
-    assert (accounted(cache, prompt([start, *more])).read_tokens > 0) is hit
+    assert (accounted(cache, body_of([start, *more])).read_tokens > 0) is hit
 
 
 def test_a_string_and_a_text_block_are_the_same_prompt_and_marks_do_not_count():
     cache = PromptCache(Clock())
-    accounted(cache, prompt([{"type": "text", "text": words(2000), "cache_control": MARK}]))
-    assert accounted(cache, prompt(words(2000), cache_control=MARK)).read_tokens > 0
+    accounted(cache, body_of([{"type": "text", "text": words(2000), "cache_control": MARK}]))
+    assert accounted(cache, body_of(words(2000), cache_control=MARK)).read_tokens > 0
 
 
 async def test_usage_reports_the_cache_over_the_wire():

@@ -1,6 +1,7 @@
 """Recorded traffic: judged by the rules, served byte for byte, replayed in process, and recorded anew."""
 
 import json
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,13 @@ async def test_a_recorded_stream_is_served_byte_for_byte(recording):
     assert served == [item.body for item in streams]
 
 
+def json_message(item: RawResponse) -> dict[str, Any] | None:
+    if item.is_event_stream:
+        return None
+    parsed = json.loads(item.body)
+    return parsed if parsed.get("type") == "message" else None
+
+
 def read(content: bytes) -> list[dict[str, Any]]:
     decoder = EventDecoder()
     events = list(decoder.feed(content))
@@ -92,7 +100,7 @@ async def test_a_recording_is_replayed_in_process(recording):
             assert raised.value.body == exchange["response"]["body"]
         elif item.is_event_stream:
             assert await events_of(model) == read(item.body)
-        elif json.loads(item.body).get("type") == "message":
+        elif json_message(item) is not None:
             assert fold_message(await events_of(model))["content"] == json.loads(item.body)["content"]
         else:
             return  # an answer of another endpoint, such as a count of tokens
@@ -101,11 +109,15 @@ async def test_a_recording_is_replayed_in_process(recording):
 
 @pytest.mark.parametrize("recording", recordings("json_message"), ids=str)
 async def test_a_recorded_message_is_served_to_a_client_that_streams(recording):
-    (item, *_) = [one for one in recorded_script(recording.path) if b'"type":"message"' in one.body]
+    item = next(one for one in recorded_script(recording.path) if json_message(one) is not None)
     message = json.loads(item.body)
-    async with MessagesServer([item]) as server, client_of(server) as client:
-        async with client.messages.stream(**{key: REQUEST[key] for key in ("model", "max_tokens", "messages")}) as told:
-            events = [event async for event in told]
+    request = {key: REQUEST[key] for key in ("model", "max_tokens", "messages")}
+    async with (
+        MessagesServer([item]) as server,
+        client_of(server) as client,
+        client.messages.stream(**request) as told,
+    ):
+        events = [event async for event in told]
     assert events[-1].type == "message_stop"
     assert [block.type for block in events[-1].message.content] == [block["type"] for block in message["content"]]
     assert events[-1].message.stop_reason == message["stop_reason"]
@@ -154,13 +166,19 @@ def test_a_file_that_is_no_cassette_is_told(tmp_path: Path, content, sentence):
 # ---- recording
 
 
+@asynccontextmanager
+async def recording_client(server, path: Path, *, api_key: str = "k", redact: Any = None):
+    options = {"base_url": server.url, "api_key": api_key, "max_retries": 0}
+    async with record(path, redact=redact) as recorder, recorder.client(**options) as client:
+        yield client
+
+
 async def test_what_was_recorded_replays(tmp_path: Path):
     path = tmp_path / "run.json"
     script = [Reply("hi", tool_use("read", {"path": "a"}, id="t1")), Reply("Größe 😀")]
-    async with MessagesServer(script) as server, record(path) as recorder:
-        async with recorder.client(base_url=server.url, api_key="sk-ant-secret", max_retries=0) as client:
-            streamed = await stream(client)
-            plain = await ask(client)
+    async with MessagesServer(script) as server, recording_client(server, path, api_key="sk-ant-secret") as client:
+        streamed = await stream(client)
+        plain = await ask(client)
     assert [event.type for event in streamed][-1] == "message_stop"
     first, second = load_cassette(path)
     assert first["request"]["body"]["messages"] == [{"role": "user", "content": "hi"}]
@@ -174,10 +192,10 @@ async def test_what_was_recorded_replays(tmp_path: Path):
 
 async def test_a_stream_that_broke_is_recorded_as_far_as_it_came(tmp_path: Path):
     path = tmp_path / "run.json"
-    async with MessagesServer([Reply("hi", fault=Fault(2, "reset"))]) as server:
-        async with record(path) as recorder, recorder.client(base_url=server.url, api_key="k", max_retries=0) as client:
-            with pytest.raises(httpx2.ReadError):
-                await stream(client)
+    broken = [Reply("hi", fault=Fault(2, "reset"))]
+    async with MessagesServer(broken) as server, recording_client(server, path) as client:
+        with pytest.raises(httpx2.ReadError):
+            await stream(client)
     (exchange,) = load_cassette(path)
     events = list(decode_events(recorded_item(exchange).body))
     assert [event.event for event in events] == ["message_start", "content_block_start"]
@@ -185,10 +203,9 @@ async def test_a_stream_that_broke_is_recorded_as_far_as_it_came(tmp_path: Path)
 
 async def test_errors_are_recorded_and_replayed(tmp_path: Path):
     path = tmp_path / "run.json"
-    async with MessagesServer([]) as server, record(path) as recorder:
-        async with recorder.client(base_url=server.url, api_key="k", max_retries=0) as client:
-            with pytest.raises(anthropic.BadRequestError):
-                await ask(client, "")
+    async with MessagesServer([]) as server, recording_client(server, path) as client:
+        with pytest.raises(anthropic.BadRequestError):
+            await ask(client, "")
     with pytest.raises(anthropic.BadRequestError, match="non-empty content"):
         await events_of(RecordedModel(path))
 
@@ -207,12 +224,15 @@ def test_what_identifies_somebody_is_taken_out(text, expected):
     assert redacted(text) == expected
 
 
+def unnamed(text: str) -> str:
+    return text.replace("Ann", "NAME")
+
+
 async def test_a_redaction_of_ones_own_comes_on_top(tmp_path: Path):
     path = tmp_path / "run.json"
-    async with MessagesServer([Reply("I am Ann, ann@example.org")]) as server:
-        async with record(path, redact=lambda text: text.replace("Ann", "NAME")) as recorder:
-            async with recorder.client(base_url=server.url, api_key="k") as client:
-                await ask(client)
+    told = [Reply("I am Ann, ann@example.org")]
+    async with MessagesServer(told) as server, recording_client(server, path, redact=unnamed) as client:
+        await ask(client)
     assert load_cassette(path)[0]["response"]["body"]["content"][0]["text"] == "I am NAME, user@example.com"
 
 

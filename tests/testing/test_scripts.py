@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import pytest
 
+from fsm_agent.context.compaction import INSTRUCTION
 from fsm_agent.testing import ApiError, RawResponse, Repeat, Reply, Stream, When, request_kind, tool_use
 from fsm_agent.testing.cursor import Cursor
 
@@ -82,6 +83,8 @@ def test_a_wrong_item_is_refused_with_a_sentence(make, sentence):
         ({"system": [{"type": "text", "text": "You summarize conversations."}]}, "summary"),
         ({"tools": [{"name": "t"}], "system": "Write a summary."}, "turn"),
         ({"tools": [{"name": "t"}], "tool_choice": {"type": "none"}, "system": "Write a summary."}, "summary"),
+        ({"tools": [{"name": "t"}], "messages": [{"role": "user", "content": INSTRUCTION}]}, "summary"),
+        ({"tools": [{"name": "t"}], "messages": [{"role": "user", "content": "<summary>All done.</summary>"}]}, "turn"),
         ({}, "turn"),
     ],
 )

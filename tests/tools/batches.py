@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fsm_agent.machine.limits import LoopLimits
-from fsm_agent.tools import ToolBatch, ToolCall, ToolNotice, Toolbox
+from fsm_agent.tools import ToolBatch, Toolbox, ToolCall, ToolNotice
 
 
 class Recorder:

@@ -150,7 +150,6 @@ def test_calling_a_tool_calls_the_function() -> None:
 
     assert add(1) == 3
     assert add.__doc__ == "Add."
-    assert add.__name__ == "add"
 
 
 async def test_methods_partials_and_callable_objects_are_functions_too() -> None:
@@ -165,14 +164,14 @@ async def test_methods_partials_and_callable_objects_are_functions_too() -> None
         async def __call__(self, name: str) -> str:
             return f"hello {name}"
 
-    def power(base: int, exponent: int) -> int:
-        return base**exponent
+    def power(base: int, exponent: int) -> float:
+        return float(base**exponent)
 
     assert (await answer(tool(Shop().buy), item="bread")).content == "bought bread"
     assert (await answer(tool(name="greet")(Greeter()), name="Ada")).content == "hello Ada"
     square = tool(functools.partial(power, exponent=2))
     assert square.name == "power"
-    assert (await answer(square, base=3)).content == "9"
+    assert (await answer(square, base=3)).content == "9.0"
 
 
 async def test_a_schema_given_by_hand_is_shown_and_the_annotations_still_validate() -> None:
@@ -256,7 +255,7 @@ class TestWrong:
     def test_positional_only(self) -> None:
         def wrong(a: int, /) -> None: ...
 
-        with pytest.raises(ToolConfigError, match="parameter `a` of .*wrong is positional-only"):
+        with pytest.raises(ToolConfigError, match=r"parameter `a` of .*wrong is positional-only"):
             tool(wrong)
 
     def test_star_arguments(self) -> None:
@@ -288,7 +287,7 @@ class TestWrong:
     def test_an_annotation_that_does_not_exist(self) -> None:
         def wrong(a: Missing) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
-        with pytest.raises(ToolConfigError, match="name 'Missing' is not defined.*Import the name at run time"):
+        with pytest.raises(ToolConfigError, match=r"name 'Missing' is not defined.*Import the name at run time"):
             tool(wrong)
 
     def test_a_type_without_a_schema(self) -> None:
@@ -316,7 +315,7 @@ class TestWrong:
     def test_a_bound_of_results_that_is_none(self) -> None:
         def wrong() -> None: ...
 
-        with pytest.raises(ToolConfigError, match="max_result_chars .* must be above 0"):
+        with pytest.raises(ToolConfigError, match=r"max_result_chars .* must be above 0"):
             tool(max_result_chars=0)(wrong)
 
     @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fsm_agent.tools import ToolConfigError, Toolbox, sdk_tool, tool
+from fsm_agent.tools import Toolbox, ToolConfigError, sdk_tool, tool
 
 
 @tool
@@ -37,7 +37,7 @@ def test_the_same_tool_twice_is_refused() -> None:
 
 
 def test_a_tool_may_not_have_the_name_of_a_tool_of_the_api() -> None:
-    with pytest.raises(ToolConfigError, match="'search': .*test_toolbox.search and the API's web_search_20250305"):
+    with pytest.raises(ToolConfigError, match=r"'search': .*test_toolbox.search and the API's web_search_20250305"):
         Toolbox([search, {"type": "web_search_20250305", "name": "search"}])
 
 
@@ -79,7 +79,7 @@ class WithoutAName:
     def to_dict(self) -> dict[str, Any]:
         return {"type": "mcp_toolset", "mcp_server_name": "x"}
 
-    def call(self, input: Any) -> str:
+    def call(self, input: Any) -> str:  # noqa: A002 - the name in the SDK
         return ""
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from fsm_agent.log import logger
 from fsm_agent.loop.conversation import Conversation, Reply
-from fsm_agent.loop.events import Progress, StreamEvent, StreamRequestStart
+from fsm_agent.loop.events import Progress, StreamEvent, StreamRequestStart, System
 from fsm_agent.loop.visit import Visit
 from fsm_agent.model.call import ModelCall
 from fsm_agent.model.reply import ReplyAssembler
 from fsm_agent.model.request import ModelRequest
+from fsm_agent.session.history import History
 from fsm_agent.session.validator import InvariantError
 from fsm_agent.tools.batch import ToolBatch, ToolNotice
 
@@ -57,7 +58,13 @@ async def emit_notices(visit: Visit) -> None:
         await visit.emit(progress_event(notice))
 
 
-def progress_event(notice: ToolNotice) -> Progress:
+def progress_event(notice: ToolNotice) -> Progress | System:
+    if notice.kind in ("hook_error", "hook_timeout"):
+        return System(
+            subtype=notice.kind,
+            message=str(notice.data),
+            detail={"tool": notice.tool, "tool_use_id": notice.tool_use_id},
+        )
     return Progress(
         kind=f"tool_{notice.kind}",  # type: ignore[arg-type]  # the notice's three kinds, with the prefix of the event
         tool_use_id=notice.tool_use_id,
@@ -83,6 +90,7 @@ class TurnCall:
             on_event=self._on_event,
             on_block=self.batch.offer,
             known_ids=self.conversation.call_ids,
+            waiting_ids=_waiting_server_uses(self.conversation.history),
         )
         self.reply = Reply(self.call.reply, "", self.conversation.model, batch=self.batch)
         self.conversation.reply = self.reply
@@ -96,6 +104,16 @@ class TurnCall:
             await emit_notices(self.visit)
         self.reply.shown = True
         await self.visit.emit(StreamEvent.model_construct(message_id=self.reply.message_id, event=event))
+
+
+def _waiting_server_uses(history: History) -> set[str]:
+    """Calls of the service's own tools that a paused reply left without a result: the next reply may answer them."""
+    waiting: set[str] = set()
+    for entry in reversed(history):
+        if entry.role != "assistant":
+            break
+        waiting.update(entry.open_server_uses)
+    return waiting
 
 
 def new_batch(visit: Visit) -> ToolBatch:

@@ -53,11 +53,7 @@ def output_limit(visit: Visit) -> int:
 
 
 def _account(visit: Visit, turn: TurnCall) -> None:
-    conversation = visit.conversation
-    usage = turn.call.reply.usage
-    conversation.count(usage, conversation.model)
-    if turn.call.reply.finished:
-        conversation.last_usage = usage
+    visit.conversation.count(turn.call.reply.usage, visit.conversation.model)
 
 
 async def _answer_spent(visit: Visit, turn: TurnCall) -> None:

@@ -16,7 +16,8 @@ async def backoff(visit: Visit) -> Outcome:
     """Wait as the service asked, or for a drawn time below a ceiling that doubles. An abort ends the wait at once."""
     conversation = visit.conversation
     retry = max(_count(visit, "transport_retries"), _count(visit, "stream_resumes"))
-    delay = waiting.delay(retry, conversation.failure, visit.limits, visit.deps.random)
+    previous = conversation.last_wait if retry else 0.0
+    delay = waiting.delay(retry, conversation.failure, visit.limits, visit.deps.random, previous=previous)
     cause = conversation.failure.message if conversation.failure else ""
     if delay is None:
         asked = conversation.failure.retry_after if conversation.failure else None
@@ -24,6 +25,7 @@ async def backoff(visit: Visit) -> Outcome:
             "too_long",
             f"The service asks to wait {asked:g} s, which is above the cap of {visit.limits.retry_after_cap:g} s.",
         )
+    conversation.last_wait = delay
     await visit.emit(
         System(
             subtype="backoff",
@@ -56,7 +58,9 @@ async def compact(visit: Visit) -> Outcome:
 async def media(visit: Visit) -> Outcome:
     """Find the image or document that was refused, and the note that takes its place."""
     failure = visit.conversation.failure
-    plan = refused_media.removal(visit.conversation.history, failure.message if failure else "")
+    plan = refused_media.removal(
+        visit.conversation.history, failure.message if failure else "", visit.conversation.model
+    )
     visit.conversation.edits = list(plan)
     return Outcome("removed" if plan else "nothing")
 

@@ -99,12 +99,13 @@ def refusals(
     settings: ApiSettings | None = None,
     signatures: SignatureBook | None = None,
     counting: bool = False,
+    tokens: int | None = None,
 ) -> Iterator[ApiRefusal]:
     """All that a stage has against a request, in order, ending with the first stage that has something.
 
     The API itself answers with the first; the others help whoever wrote the request.
     """
-    request = Request(body, headers or {}, settings or ApiSettings(), signatures)
+    request = Request(body, headers or {}, settings or ApiSettings(), signatures, tokens)
     for stage in STAGES:
         found = False
         for check in stage:
@@ -124,12 +125,14 @@ def validate(
     settings: ApiSettings | None = None,
     signatures: SignatureBook | None = None,
     counting: bool = False,
+    tokens: int | None = None,
 ) -> ApiRefusal | None:
     """The refusal with which the API would answer a request, or `None` when it would be served.
 
     `headers` are those of the HTTP request (only `anthropic-beta` matters here; keys, versions and sizes are checked
     by `check_headers` and `check_size`). `signatures` are the thinking signatures issued so far; without them thinking
-    is taken on trust. `counting` judges a body for `count_tokens`.
+    is taken on trust. `counting` judges a body for `count_tokens`. `tokens` is the size of the prompt where
+    it has been estimated already.
 
     >>> body = {"model": "claude-sonnet-5-5", "max_tokens": 10, "messages": [{"role": "user", "content": "hi"}]}
     >>> validate(body) is None
@@ -137,4 +140,5 @@ def validate(
     >>> print(validate(body | {"messages": []}))
     R012: 400 invalid_request_error: messages: at least one message is required
     """
-    return next(refusals(body, headers, settings=settings, signatures=signatures, counting=counting), None)
+    found = refusals(body, headers, settings=settings, signatures=signatures, counting=counting, tokens=tokens)
+    return next(found, None)

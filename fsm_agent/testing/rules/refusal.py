@@ -15,6 +15,8 @@ class ApiRefusal:
     message: str
     status: int = 400
     type: str = "invalid_request_error"
+    details: JsonObject | None = None
+    """`error.details`, with an `error_code`, where the API gives them."""
     bare: bool = False
     """The body comes from the network in front of the API: no top-level `type`, no request id."""
 
@@ -24,7 +26,9 @@ class ApiRefusal:
         >>> ApiRefusal("R011", "messages: Field required").body("req_1")["error"]
         {'type': 'invalid_request_error', 'message': 'messages: Field required'}
         """
-        error = {"type": self.type, "message": self.message}
+        error: JsonObject = {"type": self.type, "message": self.message}
+        if self.details is not None:
+            error["details"] = self.details
         return {"error": error} if self.bare else {"type": "error", "error": error, "request_id": request_id}
 
     def __str__(self) -> str:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from fsm_agent.testing.prompt import Prompt
 from fsm_agent.testing.rules.profiles import ModelProfile
 from fsm_agent.testing.rules.settings import ApiSettings
 from fsm_agent.testing.shapes import JsonObject, as_object, is_list, is_object, objects
 from fsm_agent.testing.signatures import SignatureBook
-from fsm_agent.testing.tokens import prompt_tokens
 
 __all__ = ["Request", "Turn", "content_blocks", "sent_blocks"]
 
@@ -43,11 +43,13 @@ class Request:
         headers: Mapping[str, str],
         settings: ApiSettings,
         signatures: SignatureBook | None,
+        tokens: int | None = None,
     ) -> None:
         self.body = body
         self.settings = settings
         self.signatures = signatures
         self.betas = _betas(headers)
+        self._tokens = tokens
 
     @property
     def model(self) -> str:
@@ -75,7 +77,7 @@ class Request:
     @cached_property
     def tokens(self) -> int:
         """The estimate of the input tokens."""
-        return prompt_tokens(self.body, self.settings.characters_per_token)
+        return Prompt(self.body, self.settings.characters_per_token).tokens if self._tokens is None else self._tokens
 
     @property
     def thinking_type(self) -> str:

@@ -136,6 +136,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _take_due_timers(self) -> None:
         limit = self._now + self._resolution
         while tied := self.timers.pop_due(limit):
+            # A callback that looks at the clock and sets its timer again must find that its time has come.
+            self._now = max(self._now, tied[0].when())
             self._ready.extend(self.order.shuffled(tied, describe_handle))
 
     # Tasks, jobs ---------------------------------------------------------------------------------------------------
