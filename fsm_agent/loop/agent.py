@@ -95,6 +95,7 @@ class AgentMachine:
         result_store: ResultStore | None = None,
         strict: bool = False,
     ) -> None:
+        self._given = {name: value for name, value in locals().items() if name not in {"self", "__class__"}}
         from fsm_agent.context.pipeline import ContextPipeline
         from fsm_agent.context.results import ResultStore
         from fsm_agent.model.request import RequestTemplate
@@ -133,6 +134,17 @@ class AgentMachine:
         self._transport, self.call_model = _calling(client, self.deps.call_model)
         self._runner: asyncio.Runner | None = None
         self._runner_lock = threading.Lock()
+
+    def with_changes(self, **changes: Any) -> AgentMachine:
+        """Another machine, made with the same arguments but for these; this one stays as it is.
+
+        >>> machine = AgentMachine("claude-sonnet-5-5", system="Be brief.")
+        >>> machine.with_changes(limits=LoopLimits(max_turns=3)).limits.max_turns, machine.limits.max_turns
+        (3, 200)
+
+        Raises what making a machine raises, and `TypeError` for an argument that there is not.
+        """
+        return AgentMachine(**{**self._given, **changes})
 
     def _check(self) -> None:
         if not isinstance(self.limits, self.definition.limits):

@@ -22,12 +22,16 @@ def compact_json(value: object) -> str:
     >>> compact_json({"text": "\\u00e9"}) == '{"text":"\\u00e9"}'
     True
     """
-    written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    written = _ENCODER.encode(value)
     try:
         written.encode()
     except UnicodeEncodeError:
         return json.dumps(value, separators=(",", ":"))
     return written
+
+
+# `json.dumps` with options makes an encoder for each call.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def encode_event(event: JsonObject, newline: str = "\n") -> bytes:

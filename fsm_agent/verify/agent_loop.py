@@ -108,7 +108,7 @@ ANSWERS: tuple[Contract, ...] = (
     Answers(
         "media",
         {
-            "removed": "media_removed_retry",
+            "removed": "media_removed_retry media_failure",
             "nothing": "reactive_compact_retry compact_shorter_retry media_failure abort",
         },
     ),
@@ -153,7 +153,11 @@ ENTRIES: tuple[Contract, ...] = (
     Enters("hook_stopped", "hook_stop", when=Fact("tools", "hook_stopped")),
     Enters("tool_deferred", "defer", when=Fact("tools", "deferred")),
     Enters("prompt_too_long", "overflow", when=Fact("response", "prompt_too_long")),
-    Enters("image_error", "media_failure", when=Fact("response", "media_rejected")),
+    Enters(
+        "image_error",
+        "media_failure",
+        when=(Fact("response", "media_rejected"), Fact("media", "removed", "nothing")),
+    ),
     Enters(
         "max_output_tokens",
         "output_limit",
@@ -196,7 +200,13 @@ ORDER: tuple[Contract, ...] = (
         ),
     ),
     Performs("drain", when=Not(Flag("collapse_drained"))),
-    Performs("media", when=Below("media_removals")),
+    Performs(
+        "media",
+        when=(
+            Fact("response", "media_rejected"),
+            AnyOf(Below("media_removals"), Fact("compact", "failed", "head_too_long"), Flag("reactive_compact_attempted")),
+        ),
+    ),
     Performs(
         "compact",
         when=(

@@ -84,7 +84,8 @@ class Behaviour:
             if number % 100 == 0:
                 await asyncio.sleep(0)
         if "raise" in words:
-            raise FAULTS[words["raise"]]()
+            fault: BaseException = FAULTS[words["raise"]]()
+            raise fault
         return self._value(given)
 
     def _value(self, given: dict[str, Any]) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from fsm_agent.loop.events import System, Tombstone
@@ -102,7 +103,7 @@ def models(played: Played, wanted: list[str]) -> None:
 
 def gaps(played: Played, wanted: list[Any]) -> None:
     """Seconds between the end of each request and the start of the next."""
-    found = [b.started - (a.ended or 0.0) for a, b in zip(played.exchanges, played.exchanges[1:], strict=False)]
+    found = [b.started - (a.ended or 0.0) for a, b in pairwise(played.exchanges)]
     for gap, each in zip(found, wanted, strict=True):
         _number(gap, each, "seconds between two requests")
 
@@ -171,7 +172,7 @@ SENT: Mapping[str, Callable[[Played, Any, Any], None]] = {
 def prefix_stable(played: Played, wanted: bool) -> None:
     """Each request begins with the bytes of the one before: messages grow at their end, the rest stays as it is."""
     found = [_stable_parts(exchange.raw) for exchange in played.exchanges]
-    for (frame, messages), (next_frame, next_messages) in zip(found, found[1:], strict=False):
+    for (frame, messages), (next_frame, next_messages) in pairwise(found):
         assert next_frame == frame
         assert next_messages.startswith(messages), (messages[-300:], next_messages[:])
 

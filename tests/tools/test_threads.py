@@ -44,7 +44,7 @@ def test_a_job_that_was_cancelled_before_its_thread_began_does_not_run(monkeypat
     ran = threading.Event()
     started: list[threading.Thread] = []
     with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", lambda thread: started.append(thread))
+        patched.setattr(threading.Thread, "start", lambda thread: started.append(thread))  # noqa: PLW0108 - a function, so that it is bound
         future = DAEMON_THREADS.submit(ran.set)
     assert future.cancel()
     started[0].start()

@@ -18,17 +18,18 @@ from fsm_agent.tools.batch import ToolBatch, ToolNotice
 
 
 async def announce(visit: Visit, purpose: str) -> None:
-    """Count the request and tell of it."""
+    """Tell of the request and count it. An abort while it is told of keeps it from being sent, and from being counted:
+    between the count and the sending nothing is awaited."""
     conversation = visit.conversation
-    conversation.requests += 1
     await visit.emit(
         StreamRequestStart(
             model=conversation.model,
-            request=conversation.requests,
+            request=conversation.requests + 1,
             attempt=conversation.attempt if purpose == "turn" else 1,
             purpose="turn" if purpose == "turn" else "summary",
         )
     )
+    conversation.requests += 1
 
 
 def checked_request(visit: Visit, messages: bytes, **options: Any) -> ModelRequest:

@@ -8,6 +8,7 @@ can be set (`ModelProfile(...)` in `ApiSettings.models`).
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 __all__ = ["DEFAULT_PROFILE", "KNOWN_MODELS", "ModelProfile", "profile_of"]
@@ -107,8 +108,11 @@ def profile_of(name: str, models: Mapping[str, ModelProfile] | None = None) -> M
     """
     if models is not None and name in models:
         return models[name]
-    if name not in KNOWN_MODELS:
-        return None
+    return _known_profile(name) if name in KNOWN_MODELS else None
+
+
+@cache
+def _known_profile(name: str) -> ModelProfile | None:
     if name == "claude-mythos-preview":
         return _profile("mythos", (4, 7))
     new = _NAME.fullmatch(name)

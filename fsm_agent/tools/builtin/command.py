@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import signal
 from typing import Annotated, Any, Final
@@ -49,6 +48,7 @@ def command_tool(workspace: Workspace, *, timeout: float = 120.0) -> Tool[..., A
 
         def on_text(text: str) -> None:
             seen.add(text.encode())
+            context.keep_partial(seen.text)
             context.progress(text)
 
         try:
@@ -62,9 +62,6 @@ def command_tool(workspace: Workspace, *, timeout: float = 120.0) -> Tool[..., A
             )
         except (OSError, ValueError) as error:  # no such directory any more, too long, a NUL in it
             raise ToolError(f"The command could not be started: {error}.") from error
-        except asyncio.CancelledError:
-            context.keep_partial(seen.text)
-            raise
         if finished.timed_out or finished.exit_code != 0:
             raise ToolError(told(finished, timeout))
         return told(finished, timeout)

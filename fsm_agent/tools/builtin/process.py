@@ -7,10 +7,10 @@ import os
 import signal
 import subprocess
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fsm_agent.log import logger
 from fsm_agent.tools.builtin.excerpt import Excerpt
@@ -117,14 +117,20 @@ class _Process:
         finally:
             if was_left:
                 tree.signal(signal.SIGKILL)
+            await _completed(self._reap(tree))
+        return was_left
+
+    async def _reap(self, tree: ProcessTree) -> None:
+        """After SIGKILL: a matter of milliseconds, so no cancellation cuts it short."""
+        try:
             await _within(_REAP_SECONDS, self.outputs.exited)
             await _within(DRAIN_SECONDS, self.outputs.drained)
             if self.outputs.exited.is_set():
                 tree.reap()
             else:
                 logger.warning("process_not_reaped", pid=self.pid)
+        finally:
             self._transport.close()
-        return was_left
 
     async def _gone_within(self, seconds: float, tree: ProcessTree) -> None:
         clock = asyncio.get_running_loop()
@@ -153,13 +159,30 @@ async def _started(
     try:
         transport, outputs = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        await asyncio.wait({starting})
-        if starting.exception() is None:
-            transport, outputs = starting.result()
-            process = _Process(transport, outputs)
-            await process.end(ProcessTree(process.pid, environment[MARK]), 0)
+        await _completed(_undo(starting, environment[MARK]))
         raise
     return _Process(transport, outputs)
+
+
+async def _undo(starting: asyncio.Future[tuple[asyncio.SubprocessTransport, _Outputs]], mark: str) -> None:
+    await asyncio.wait({starting})
+    if not starting.cancelled() and starting.exception() is None:
+        process = _Process(*starting.result())
+        await process.end(ProcessTree(process.pid, mark), 0)
+
+
+async def _completed(work: Coroutine[Any, Any, None]) -> None:
+    """Await it to its end, whatever comes; a cancellation that came is raised then."""
+    task = asyncio.ensure_future(work)
+    cancellation: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as cancelled:
+            cancellation = cancelled
+    if cancellation is not None:
+        raise cancellation
+    await task
 
 
 async def _within(seconds: float, event: asyncio.Event) -> bool:

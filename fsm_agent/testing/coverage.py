@@ -1,0 +1,215 @@
+"""What a test session has seen of a declared machine: rows, states' transitions, pairs of rows, terminal reasons.
+
+>>> from fsm_agent.machine import AGENT_LOOP
+>>> coverage = Coverage()
+>>> coverage.add_trace(AGENT_LOOP, ["context_ready", "abort"])
+>>> report = coverage.reports()[0]
+>>> report.rows.seen, report.reasons.seen, report.pairs.seen
+(2, 1, 1)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from fsm_agent.machine import Definition
+from fsm_agent.testing.shapes import JsonObject
+
+__all__ = ["COVERAGE", "Coverage", "CoverageReport", "Share", "possible_pairs"]
+
+Key: TypeAlias = tuple[str, str]
+"""Source and trigger: they name a row."""
+Pair: TypeAlias = tuple[Key, Key]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How much of something was seen, and what was not."""
+
+    kind: str
+    seen: int
+    missing: tuple[str, ...]
+
+    @property
+    def all(self) -> int:
+        """How much there is."""
+        return self.seen + len(self.missing)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.seen}/{self.all}"
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageReport:
+    """What was seen of one machine."""
+
+    machine: str
+    runs: int
+    rows: Share
+    transitions: Share
+    """From which state to which, whatever the trigger."""
+    pairs: Share
+    """One row right after another. Pairs that only the counters rule out are in here too."""
+    reasons: Share
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        """All four."""
+        return self.rows, self.transitions, self.pairs, self.reasons
+
+    def __str__(self) -> str:
+        runs = f"{self.runs} run{'' if self.runs == 1 else 's'}"
+        return f"{self.machine}: {', '.join(map(str, self.shares))} ({runs})"
+
+    def lines(self, *, most: int | None = None) -> list[str]:
+        """The report in full: what is missing too, at most `most` of each kind."""
+        told = [str(self)]
+        for share in self.shares:
+            if share.missing:
+                shown = share.missing[:most]
+                more = len(share.missing) - len(shown)
+                told.append(f"  {share.kind} missing: {', '.join(shown)}{f', and {more} more' if more else ''}")
+        return told
+
+
+class _Seen:
+    """What was seen of one machine; `definition` is None for what another process has seen."""
+
+    def __init__(self) -> None:
+        self.definition: Definition | None = None
+        self.runs = 0
+        self.rows: Counter[Key] = Counter()
+        self.pairs: Counter[Pair] = Counter()
+
+
+class Coverage:
+    """Gathers traces, of any number of machines. Machines are told apart by their name."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Seen] = {}
+
+    def add(self, definition: Definition, events: Iterable[Any]) -> None:
+        """Count a run by its events."""
+        keys = [(str(event.source), str(event.trigger)) for event in events if event.type == "transition"]
+        self._add(definition, keys)
+
+    def add_trace(self, definition: Definition, trace: Iterable[str]) -> None:
+        """Count a run by its triggers. Raises `KeyError` for a trace that the machine does not have."""
+        state, keys = definition.initial, list[Key]()
+        for trigger in trace:
+            keys.append((state, str(trigger)))
+            state = definition.row(state, trigger).dest
+        self._add(definition, keys)
+
+    def _add(self, definition: Definition, keys: Sequence[Key]) -> None:
+        seen = self._seen.setdefault(definition.name, _Seen())
+        seen.definition = definition
+        seen.runs += 1
+        seen.rows.update(keys)
+        seen.pairs.update(zip(keys, keys[1:], strict=False))
+
+    def as_json(self) -> JsonObject:
+        """For another process (a worker of pytest-xdist)."""
+        return {
+            name: {
+                "runs": seen.runs,
+                "rows": [[*key, count] for key, count in seen.rows.items()],
+                "pairs": [[*first, *second, count] for (first, second), count in seen.pairs.items()],
+            }
+            for name, seen in self._seen.items()
+        }
+
+    def merge(self, data: Mapping[str, Any], definitions: Mapping[str, Definition]) -> None:
+        """Add what another process has seen of these machines; what is known of others already is added too."""
+        for name, words in data.items():
+            seen = self._seen.setdefault(name, _Seen())
+            seen.definition = seen.definition or definitions.get(name)
+            seen.runs += int(words["runs"])
+            for source, trigger, count in words["rows"]:
+                seen.rows[source, trigger] += count
+            for one, two, three, four, count in words["pairs"]:
+                seen.pairs[(one, two), (three, four)] += count
+
+    def counts(self, machine: str) -> dict[Key, int]:
+        """How often each row of a machine was taken, for `fsm_agent.diagram.Overlay.of_coverage`."""
+        return dict(self._seen[machine].rows) if machine in self._seen else {}
+
+    def reports(self) -> list[CoverageReport]:
+        """A report for each machine that was seen and whose declaration is known here."""
+        return [_report(name, seen, seen.definition) for name, seen in self._seen.items() if seen.definition]
+
+
+COVERAGE = Coverage()
+"""What this process has seen: `check_scenario`, `AgentStateMachine` and the fixture `agent_run` add to it."""
+
+
+def _report(name: str, seen: _Seen, definition: Definition) -> CoverageReport:
+    rows = {row.key: row for row in definition.rows}
+    taken = [rows[key] for key in seen.rows if key in rows]
+    moves, reasons = {(row.source, row.dest) for row in taken}, {row.reason for row in taken}
+    return CoverageReport(
+        name,
+        seen.runs,
+        _share("rows", {key: key in seen.rows for key in rows}, _row_name),
+        _share("transitions", {(r.source, r.dest): (r.source, r.dest) in moves for r in rows.values()}, _move_name),
+        _share("pairs", {pair: pair in seen.pairs for pair in possible_pairs(definition)}, _pair_name),
+        _share("reasons", {reason: reason in reasons for reason in definition.reasons}, str),
+    )
+
+
+def _share(kind: str, seen: Mapping[Any, bool], name: Any) -> Share:
+    return Share(kind, sum(seen.values()), tuple(name(what) for what, known in seen.items() if not known))
+
+
+def _row_name(key: Key) -> str:
+    return f"{key[0]}.{key[1]}"
+
+
+def _move_name(move: Key) -> str:
+    return f"{move[0]} -> {move[1]}"
+
+
+def _pair_name(pair: Pair) -> str:
+    return f"{_row_name(pair[0])} then {pair[1][1]}"
+
+
+def possible_pairs(definition: Definition) -> tuple[Pair, ...]:
+    """Which row may follow which, by the outcomes that it inherits; what the counters rule out is not looked at.
+
+    >>> from fsm_agent.machine import AGENT_LOOP
+    >>> (("calling_model", "tools_requested"), ("executing_tools", "next_turn")) in possible_pairs(AGENT_LOOP)
+    True
+    >>> (("calling_model", "response_ended"), ("executing_tools", "next_turn")) in possible_pairs(AGENT_LOOP)
+    False
+    """
+    from fsm_agent.verify.decisions import Decisions
+    from fsm_agent.verify.system import Ask, Move, System
+
+    system = System(Decisions(definition))
+    asked: dict[int, set[int]] = {}
+    moves: dict[int, list[Move]] = {}
+    for number, happening, dest in system.edges():
+        if isinstance(happening, Ask):
+            asked.setdefault(number, set()).add(dest)
+        elif isinstance(happening, Move):
+            moves.setdefault(number, []).append(happening)
+    found: dict[Pair, None] = {}
+    for move in (move for several in moves.values() for move in several):
+        for number in _visit(move.dest, asked):
+            found.update({(move.row.key, after.row.key): None for after in moves.get(number, ())})
+    order = {row.key: number for number, row in enumerate(definition.rows)}
+    return tuple(sorted(found, key=lambda pair: (order[pair[0]], order[pair[1]])))
+
+
+def _visit(start: int, asked: Mapping[int, set[int]]) -> set[int]:
+    """The situations of the visit that begins here."""
+    seen, waiting = {start}, [start]
+    while waiting:
+        for dest in asked.get(waiting.pop(), ()):
+            if dest not in seen:
+                seen.add(dest)
+                waiting.append(dest)
+    return seen

@@ -1,0 +1,245 @@
+"""A witness of the checker as an end-to-end test: the real engine follows it, move by move.
+
+>>> import asyncio
+>>> from fsm_agent.machine import AGENT_LOOP
+>>> from fsm_agent.verify import check
+>>> report = check(AGENT_LOOP)
+>>> rehearsal = from_witness(AGENT_LOOP, report.reasons["refusal"], report.limits)
+>>> asyncio.run(rehearsal.run()).result.reason
+<TerminalReason.REFUSAL: 'refusal'>
+
+Nothing has to be written for that, also for a machine of your own: what the model says, the tools, the hooks, the
+clock and the aborts are made from the outcomes of the witness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from pydantic import BaseModel
+
+from fsm_agent.loop.actions import ACTIONS, ActionFunction
+from fsm_agent.loop.agent import AgentMachine
+from fsm_agent.loop.deps import Deps
+from fsm_agent.loop.effects import EFFECTS
+from fsm_agent.loop.events import Event, StreamEvent, StreamRequestStart, Transition
+from fsm_agent.loop.visit import EffectFunction
+from fsm_agent.machine import Definition, HoleError, Limits, LoopLimits, Row
+from fsm_agent.testing.script import Item
+from fsm_agent.testing.scripted import ScriptedModel
+from fsm_agent.testing.witness_script import ALL_TOKENS, script_of, token_budget
+from fsm_agent.testing.witness_world import ABORTED, Expected, Stage
+from fsm_agent.verify import Lasso, Step, Witness, replay
+from fsm_agent.verify.bounds_given import Bounds, bounds_of
+
+if TYPE_CHECKING:
+    import anthropic
+
+    from fsm_agent.loop.conversation import Conversation
+    from fsm_agent.loop.result import RunResult
+
+__all__ = ["Expected", "NotFollowedError", "Rehearsal", "Rehearsed", "from_witness"]
+
+MODEL: Final = "claude-sonnet-4-5"
+FALLBACK: Final = "claude-haiku-4-5"
+PROMPT: Final = "Do it."
+
+Path: TypeAlias = Witness | Lasso | Sequence[Step]
+
+
+class NotFollowedError(AssertionError):
+    """The engine went another way than the witness. The message names the first step that differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """How the engine followed a witness."""
+
+    trace: tuple[str, ...]
+    """The triggers that fired: those of the witness."""
+    events: tuple[Event, ...]
+    """What the consumer of the run was given."""
+    result: RunResult | None
+    """The result of the run; None if the witness does not end in a final state, where the run was closed."""
+    forced: tuple[Expected, ...]
+    """Outcomes that the world could not bring about, and that were given in its place: the effect ran, and came to
+    something else. Empty for the witnesses of the shipped machine."""
+
+
+def from_witness(
+    definition: Definition,
+    witness: Path,
+    limits: Bounds = None,
+    *,
+    effects: Mapping[str, EffectFunction] | None = None,
+    actions: Mapping[str, ActionFunction] | None = None,
+) -> Rehearsal:
+    """A witness of a check made playable: the script of the model, and the world around the run.
+
+    - `limits`: those of the check (`report.limits` will do). A lasso is followed along its stem and twice around.
+    - `effects`: the work of effects that the definition adds. Left out, a stand-in gives the outcome of the witness.
+    - `actions`: those that it adds. Left out, a stand-in only mends the history (a call without a result gets one).
+
+    Raises `WitnessError` if the machine under these limits does not have the witness, and `ValueError` if it is empty.
+    """
+    steps = _steps(witness)
+    if not steps:
+        raise ValueError("The witness has no step, so there is nothing to follow; take one that ends with a row.")
+    bounds = bounds_of(definition, limits)
+    replay(definition, bounds, steps)
+    return Rehearsal(definition, steps, _settings(definition, bounds, limits, steps), bounds, effects, actions)
+
+
+def _steps(witness: Path) -> tuple[Step, ...]:
+    match witness:
+        case Witness(steps):
+            return steps
+        case Lasso(stem, loop):
+            return (*stem, *loop, *loop)
+        case _:
+            return tuple(witness)
+
+
+def _settings(definition: Definition, bounds: Limits, given: Bounds, steps: Sequence[Step]) -> LoopLimits:
+    """The limits of the check, with budgets that the run can fill."""
+    known = definition.limits.model_fields
+    values: dict[str, Any] = given.model_dump() if isinstance(given, BaseModel) else {}
+    values |= {name: bound for name, bound in bounds.items() if name in known}
+    budget = token_budget(steps)
+    if budget is not None:
+        values["token_budget"] = budget
+    if any(("response", "budget_spent") in step.outcomes for step in steps):
+        values["max_total_tokens"] = ALL_TOKENS
+    return definition.limits(**values)
+
+
+class Rehearsal:
+    """A witness, ready to be followed by the engine as often as you like. Made by `from_witness`.
+
+    `script` is what the model says, for a `ScriptedModel` or a `MessagesServer`.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        steps: Sequence[Step],
+        limits: LoopLimits,
+        bounds: Limits,
+        effects: Mapping[str, EffectFunction] | None,
+        actions: Mapping[str, ActionFunction] | None,
+    ) -> None:
+        self.definition = definition
+        self.steps = tuple(steps)
+        self.limits = limits
+        self.script: list[Item] = script_of(self.steps)
+        self._fallbacks = bounds.get("max_fallbacks")
+        self._effects: Mapping[str, EffectFunction] = {**EFFECTS, **(effects or {})}
+        own = {name: _mend for name in definition.actions if name not in ACTIONS}
+        self._actions: Mapping[str, ActionFunction] = {**own, **(actions or {})}
+
+    @property
+    def word(self) -> tuple[str, ...]:
+        """The triggers of the witness."""
+        return tuple(step.trigger for step in self.steps if step.trigger is not None)
+
+    async def run(self, *, client: anthropic.AsyncAnthropic | None = None) -> Rehearsed:
+        """Follow the witness with the real engine: in process, or over the SDK with `client`.
+
+        The client speaks to a server that plays `script`. Raises `NotFollowedError` if the engine goes another way.
+        """
+        stage = Stage(self.steps)
+        machine = self._machine(stage, client)
+        events: list[Event] = []
+        ended = False
+        try:
+            async with machine.run(PROMPT) as run:
+                stage.run = run
+                async for event in run:
+                    events.append(event)
+                    self._see(stage, event)
+                    if stage.complete and self.steps[-1].reason is None:
+                        break
+                ended = not stage.complete or self.steps[-1].reason is not None
+        except HoleError:
+            if stage.moves != len(self.steps) - 1 or self.steps[-1].trigger is not None:
+                raise
+        except Exception as error:
+            if not stage.fault:
+                raise
+            raise self._otherwise(stage, stage.fault) from error
+        else:
+            if not stage.complete:
+                raise self._otherwise(stage, stage.fault or "it comes to nothing there")
+        trace = tuple(event.trigger for event in events if isinstance(event, Transition))
+        return Rehearsed(trace, tuple(events), run.result if ended else None, tuple(stage.forced))
+
+    def _machine(self, stage: Stage, client: anthropic.AsyncAnthropic | None) -> AgentMachine:
+        fallbacks = self._fallbacks
+        if fallbacks is None:
+            fallbacks = 1 + sum(step.trigger == "model_fallback" for step in self.steps)
+        needs_output = any(("output", "invalid") in step.outcomes for step in self.steps)
+        model = ScriptedModel(self.script) if client is None else None
+        return _RehearsingMachine(
+            MODEL,
+            client=client,
+            fallback_models=[FALLBACK] * fallbacks,
+            definition=self.definition,
+            limits=self.limits,
+            tools=[stage.tool],
+            hooks=stage.hooks,
+            can_use_tool=stage.permission,
+            effects={
+                spec.name: stage.staged(spec.name, self._effects.get(spec.name)) for spec in self.definition.effects
+            },
+            actions=self._actions,
+            deps=Deps(call_model=model, sleep=stage.sleep, autocompact=stage.autocompact),
+            output_type=int if needs_output else None,
+            strict=True,
+        ).on(stage)
+
+    def _see(self, stage: Stage, event: Event) -> None:
+        """Compare the moves, and abort where the model is to be interrupted."""
+        if isinstance(event, Transition):
+            self._compare(stage, event)
+            stage.moved()
+        elif isinstance(event, StreamEvent):
+            if stage.wants("response") == ABORTED and event.text and stage.run is not None:
+                stage.run.abort("The witness says so.")
+        elif isinstance(event, StreamRequestStart):
+            if stage.wants("compact") == ABORTED and stage.run is not None:
+                stage.run.abort("The witness says so.")
+
+    def _compare(self, stage: Stage, event: Transition) -> None:
+        if stage.fault:
+            raise self._otherwise(stage, stage.fault)
+        step = self.steps[stage.moves]
+        if (event.source, event.trigger, event.dest) != (step.state, step.trigger, step.dest):
+            facts = ", ".join(f"{effect}: {outcome}" for effect, outcome in event.facts.items())
+            raise self._otherwise(stage, f"{event.source} --{event.trigger}--> {event.dest} fires there, with {facts}")
+
+    def _otherwise(self, stage: Stage, what: str) -> NotFollowedError:
+        step = self.steps[min(stage.moves, len(self.steps) - 1)]
+        return NotFollowedError(
+            f"Step {stage.moves + 1} of the witness is {step.state} ({step}), and the engine does not follow: {what}."
+        )
+
+
+class _RehearsingMachine(AgentMachine):
+    """An agent whose models allow as much output as the witness needs."""
+
+    _stage: Stage
+
+    def on(self, stage: Stage) -> _RehearsingMachine:
+        self._stage = stage
+        return self
+
+    def output_ceiling(self, model: str) -> int:  # noqa: ARG002 - all models are alike here
+        return self._stage.output_ceiling(self.limits)
+
+
+def _mend(conversation: Conversation, row: Row) -> Sequence[Event]:  # noqa: ARG001 - an action's signature
+    """In the place of an action that nobody gave: leave a history that can be sent."""
+    conversation.history.repair()
+    return []
