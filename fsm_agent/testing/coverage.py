@@ -188,7 +188,7 @@ def possible_pairs(definition: Definition) -> tuple[Pair, ...]:
     from fsm_agent.verify.decisions import Decisions
     from fsm_agent.verify.system import Ask, Move, System
 
-    system = System(Decisions(definition))
+    system = System(Decisions(definition, None))
     asked: dict[int, set[int]] = {}
     moves: dict[int, list[Move]] = {}
     for number, happening, dest in system.edges():

@@ -214,22 +214,24 @@ def _balanced_tools(run: ObservedRun) -> Iterator[str]:
 
 
 def _balanced_messages(run: ObservedRun) -> Iterator[str]:
-    streamed: dict[str, str] = {}
+    streamed: dict[str, dict[object, str]] = {}
     settled: Counter[str] = Counter()
     stored: dict[str, str] = {}
     for event in run.events:
         if isinstance(event, StreamEvent):
             if settled[event.message_id]:
                 yield f"the message {event.message_id} was streamed on after it was settled"
-            streamed[event.message_id] = streamed.get(event.message_id, "") + _text(event)
+            blocks, index = streamed.setdefault(event.message_id, {}), event.event.get("index")
+            blocks[index] = blocks.get(index, "") + _text(event)
         elif isinstance(event, Assistant | Tombstone):
             settled[event.message_id] += 1
             if isinstance(event, Assistant):
                 stored[event.message_id] = _visible(event.message)
-    for message, text in streamed.items():
+    for message, blocks in streamed.items():
+        text = "".join(part for part in blocks.values() if part.strip())  # blank blocks are not sent back
         if settled[message] != 1:
             yield f"the message {message} was streamed, and then settled {settled[message]} times"
-        elif message in stored and text != stored[message] and text.strip():
+        elif message in stored and text != stored[message]:
             yield f"of {message} the text {text!r} was streamed, and {stored[message]!r} stored"
     yield from (f"{message} was settled and never streamed" for message in settled if message not in streamed)
 

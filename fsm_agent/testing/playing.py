@@ -13,6 +13,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -37,6 +38,9 @@ __all__ = ["MachineUnderTest", "PlayedRun", "Stage", "check_scenario", "play_sce
 MachineUnderTest: TypeAlias = AgentMachine | Callable[[], AgentMachine]
 """A machine, or what makes a fresh one (for tools that remember something)."""
 
+SETTINGS = ApiSettings(accept_unknown_models=True)
+_BEGUN = 3
+"""Steps of the event loop after which a run has surely begun: before that there is nothing to close."""
 MAX_STEPS = 200_000
 """Steps of the event loop after which a scenario counts as one that does not end."""
 
@@ -156,8 +160,9 @@ class Stage:
         loop = asyncio.get_running_loop()
         for act in [act for act in self._acts if act.request == request]:
             self._acts.remove(act)
-            if isinstance(loop, VirtualLoop) and act.steps:
-                loop.call_before_step(loop.steps + act.steps, lambda act=act: self.do(act))
+            steps = act.steps if request or act.do in {"abort", "send"} else max(act.steps, _BEGUN)
+            if isinstance(loop, VirtualLoop) and steps:
+                loop.call_before_step(loop.steps + steps, partial(self.do, act))
             else:
                 self.do(act)
 
@@ -212,7 +217,7 @@ class Stage:
         deaf = max((act.deaf for acts in self.scenario.tools.values() for act in acts), default=0.0)
         if deaf:
             await asyncio.sleep(deaf)  # what was left behind comes to its end
-        return self._played(_result(run), ended)
+        return self._played(run.result, ended)
 
     def _played(self, result: RunResult, ended: float) -> PlayedRun:
         return PlayedRun(
@@ -226,13 +231,6 @@ class Stage:
             scenario=self.scenario,
             refusals=tuple(self._model.refusals),
         )
-
-
-SETTINGS = ApiSettings(accept_unknown_models=True)
-
-
-def _result(run: Run) -> RunResult:
-    return run.result
 
 
 def made(machine: MachineUnderTest) -> AgentMachine:

@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 from fsm_agent import AgentMachine, Deps, LoopLimits, tool
-from fsm_agent.testing import ApiError, Reply, ScriptedModel, text, thinking, tool_use
+from fsm_agent.testing import ApiError, Item, Reply, ScriptedModel, text, thinking, tool_use
 from fsm_agent.testing.simulation import RandomChoices, simulate
 
-SCRIPT = [
+SCRIPT: list[Item] = [
     Reply(
         thinking("hm"),
         text("I look."),

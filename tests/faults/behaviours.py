@@ -31,6 +31,7 @@ FAULTS: Mapping[str, Any] = {
     "CancelledError": asyncio.CancelledError,
     "StopAsyncIteration": StopAsyncIteration,
     "without words": StrangeError,
+    "huge": lambda: ValueError("x" * 5_000_000),
 }
 
 
@@ -79,6 +80,7 @@ class Behaviour:
             await asyncio.Event().wait()
         if "ignores_cancel" in words:
             await _stubborn(words["ignores_cancel"])
+            context.progress("too late")
         for number in range(words.get("progress", 0)):
             context.progress(f"{number};")
             if number % 100 == 0:

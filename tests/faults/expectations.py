@@ -287,6 +287,14 @@ def _notices(played: Played, subtype: str) -> int:
     return sum(event.subtype == subtype for run in played.runs for event in run.all(System))
 
 
+def waits(played: Played, wanted: str) -> None:
+    """The waits before repetitions, told by their events."""
+    assert wanted == "never shorter"
+    found = [event.detail["seconds"] for event in played.runs[0].all(System) if event.subtype == "backoff"]
+    assert len(found) > 1
+    assert found == sorted(found)
+
+
 def usage(played: Played, wanted: Mapping[str, int]) -> None:
     found = played.results[0].usage
     assert {name: getattr(found, name) for name in wanted} == dict(wanted)
@@ -323,7 +331,19 @@ CHECKS: Mapping[str, Check] = {
         *(reasons, detail, text, continues, turns, seconds, requests, turn_requests, summary_requests, models, gaps),
         *(sent, prefix_stable, assistant_texts, assistant_messages, tool_ids, results, result_characters),
         *(all_result_characters, result_messages, roles, history_unchanged, thinking, thinking_model),
-        *(queued_undelivered, net_text, net_length, tombstones, errors, notices, usage, calls, inputs, hook_inputs),
+        *(
+            queued_undelivered,
+            net_text,
+            net_length,
+            tombstones,
+            errors,
+            notices,
+            waits,
+            usage,
+            calls,
+            inputs,
+            hook_inputs,
+        ),
         *(permissions, before_tool),
     )
 }

@@ -24,6 +24,16 @@ def tool_turns(count: int, *, long: str = LONG) -> list[dict[str, Any]]:
     return messages
 
 
+def unsigned_thinking() -> list[dict[str, Any]]:
+    """What a program saved that lost the signatures of its thinking."""
+    thoughts = [
+        {"type": "thinking", "thinking": "what I thought", "signature": ""},
+        {"type": "thinking", "thinking": "", "signature": ""},
+        {"type": "text", "text": "what I said"},
+    ]
+    return [{"role": "user", "content": "think"}, {"role": "assistant", "content": thoughts}]
+
+
 def unanswered() -> list[dict[str, Any]]:
     """A conversation that a crash ended before the results of its calls were saved."""
     calls = [{"type": "tool_use", "id": f"c{number}", "name": "echo", "input": {}} for number in range(2)]
@@ -34,5 +44,6 @@ HISTORIES: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
     "200 turns": lambda: tool_turns(200, long="word " * 40),
     "long": lambda: tool_turns(40),
     "unanswered": unanswered,
+    "unsigned thinking": unsigned_thinking,
     "short": lambda: tool_turns(2, long="a result"),
 }

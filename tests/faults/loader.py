@@ -3,7 +3,8 @@
 A case has `id` and, if it is a variant, `case`; `script` (the items of `fsm_agent.testing.script_file`), `tools`,
 `hooks` and `permission` in the words of `behaviours.py`, `machine` and `limits`, `history`, and `runs`: what the host
 does, one run after the other, each on what the run before left. A run has a `prompt` (null: none) and may be aborted:
-`{"on": {"type": ..., field: value}}` when such an event is seen (`nth` of them), `{"after": seconds}`, or `"before"`.
+`{"on": {"type": ..., field: value}}` when such an event is seen (`nth` of them), `{"after": seconds}`, or `"before"`; a
+message may be queued (`send`: `on` and `message`).
 `expect` says what must come of it (`expectations.py`). `only` names where it runs: `process`, `wire`, or both.
 
 Scenarios whose part does not exist yet have no `script` but `waits_for`, the part.
@@ -115,9 +116,10 @@ def matches(event: Any, words: Mapping[str, Any]) -> bool:
     return True
 
 
-async def _follow(run: Any, abort: Any, events: list[Any]) -> float | None:
+async def _follow(run: Any, words: Mapping[str, Any], events: list[Any]) -> float | None:
     """Follow a run to its end as its host; when it was aborted."""
     loop = asyncio.get_running_loop()
+    abort, send = words.get("abort"), words.get("send")
     aborted: list[float] = []
 
     def stop() -> None:
@@ -131,6 +133,9 @@ async def _follow(run: Any, abort: Any, events: list[Any]) -> float | None:
     async with run:
         async for event in run:
             events.append(event)
+            if send is not None and matches(event, send["on"]):
+                run.send(send["message"])
+                send = None
             if isinstance(abort, dict) and "on" in abort and matches(event, abort["on"]):
                 left -= 1
                 if left == 0:
@@ -149,7 +154,7 @@ async def _play(case: Case, model: ObservedModel, deps: Mapping[str, Any]) -> Pl
         first, events = len(model.exchanges), list[Any]()
         played.before.append(history.messages if isinstance(history, RunResult) else list(history))
         run = played.machine.run(words.get("prompt", "go"), history=history)
-        aborted_at = await _follow(run, words.get("abort"), events)
+        aborted_at = await _follow(run, words, events)
         observed = ObservedRun(
             played.machine,
             events,

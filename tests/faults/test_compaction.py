@@ -1,4 +1,4 @@
-"""Fault `compact-splits-pair`: no compaction, wherever it cuts and however often it comes, parts a call from a result."""
+"""Fault `compact-splits-pair`: no compaction, wherever it cuts, however often, parts a call from its result."""
 
 from __future__ import annotations
 

@@ -19,8 +19,24 @@ def test_what_waits_for_a_part_that_does_not_exist_yet() -> None:
     for part, names in sorted(waiting.items()):
         print(f"{part}: {len(names)} scenarios wait: {', '.join(names)}")
     assert dict(waiting) == {
-        "durability": ["torn-tail", "crash-reexecutes", "mid-file-corruption", "two-writers"],
-        "sub-agents": ["abort-children", "sub-hang", "sub-usage", "sub-empty-result"],
+        "MCP": ["duplicate-tool-names-two servers", "huge-tool-output-of a server"],
+        "command hooks": ["hook-timeout-programs as hooks"],
+        "durability": [
+            *("torn-tail", "crash-reexecutes", "mid-file-corruption", "two-writers"),
+            "interrupt-tool-unpaired-kill -9",
+            "unsigned-thinking-from a session file",
+            "cache-prefix-changes-resumed from a file",
+        ],
+        "sub-agents": [
+            *("abort-children", "sub-hang", "sub-usage", "sub-empty-result"),
+            "huge-tool-output-of a sub-agent",
+            "overload-storm-five sub-agents at once",
+            "generator-exit-with a sub-agent",
+            "context-count-cumulative-a sub-agent of 150,000 tokens",
+            "duplicate-tool-names-inherited tools",
+            "stop-hook-on-error-a hook that starts a run",
+            "loop-detection-one call to many sub-agents",
+        ],
     }
 
 

@@ -107,6 +107,7 @@ def calls_per_turn(turns: int, first: int, last: int) -> float:
     return counted / (last - first)
 
 
+@pytest.mark.slow
 def test_quadratic_is_no_work_of_a_turn() -> None:
     early, late = calls_per_turn(520, 20, 40), calls_per_turn(520, 480, 500)
     assert late < 1.2 * early, (early, late)
