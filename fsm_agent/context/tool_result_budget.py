@@ -43,16 +43,27 @@ def bounded_result(text: str, limit: int, store: Store | None = None, call_id: s
     return f"{text[:kept]}\n{notice}"
 
 
-def bounded_blocks(blocks: Sequence[JsonObject], limits: LoopLimits, store: Store | None = None) -> list[JsonObject]:
-    """The tool results of one message, each within `limits.tool_result_max_chars` and all together within
-    `limits.message_results_max_chars`. Blocks that need no cut are the same objects.
+def bounded_blocks(
+    blocks: Sequence[JsonObject],
+    limits: LoopLimits,
+    store: Store | None = None,
+    caps: Sequence[int | None] | None = None,
+) -> list[JsonObject]:
+    """The tool results of one message, each within `limits.tool_result_max_chars` (and its own cap, if it has a smaller
+    one) and all together within `limits.message_results_max_chars`. Blocks that need no cut are the same objects.
 
     Where the sum is too large, the longest results are cut, all to one length, as long as it needs to be.
     """
+    most = limits.tool_result_max_chars
+    own = [most if cap is None else min(cap, most) for cap in caps or [None] * len(blocks)]
     sizes = [_size(block) for block in blocks]
-    limit = _common_limit([min(size, limits.tool_result_max_chars) for size in sizes], limits.message_results_max_chars)
-    limit = min(limit, limits.tool_result_max_chars)
-    return [_bounded(block, limit, store) if size > limit else block for block, size in zip(blocks, sizes, strict=True)]
+    common = _common_limit(
+        [min(size, cap) for size, cap in zip(sizes, own, strict=True)], limits.message_results_max_chars
+    )
+    return [
+        _bounded(block, min(common, cap), store) if size > min(common, cap) else block
+        for block, size, cap in zip(blocks, sizes, own, strict=True)
+    ]
 
 
 def apply(draft: Draft) -> None:

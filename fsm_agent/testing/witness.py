@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from pydantic import BaseModel
+from pydantic import BaseModel, create_model
 
 from fsm_agent.loop.actions import ACTIONS, ActionFunction
 from fsm_agent.loop.agent import AgentMachine
@@ -26,7 +26,7 @@ from fsm_agent.loop.deps import Deps
 from fsm_agent.loop.effects import EFFECTS
 from fsm_agent.loop.events import Event, StreamEvent, StreamRequestStart, Transition
 from fsm_agent.loop.visit import EffectFunction
-from fsm_agent.machine import Definition, HoleError, Limits, LoopLimits, Row
+from fsm_agent.machine import Automaton, Control, Decision, Definition, HoleError, Limits, LoopLimits, Row
 from fsm_agent.testing.script import Item
 from fsm_agent.testing.scripted import ScriptedModel
 from fsm_agent.testing.witness_script import ALL_TOKENS, script_of, token_budget
@@ -89,7 +89,9 @@ def from_witness(
         raise ValueError("The witness has no step, so there is nothing to follow; take one that ends with a row.")
     bounds = bounds_of(definition, limits)
     replay(definition, bounds, steps)
-    return Rehearsal(definition, steps, _settings(definition, bounds, limits, steps), bounds, effects, actions)
+    runnable = _runnable(definition)
+    settings = _settings(runnable, bounds, limits, steps)
+    return Rehearsal(runnable, steps, settings, bounds, effects=effects or {}, actions=actions or {})
 
 
 def _steps(witness: Path) -> tuple[Step, ...]:
@@ -100,6 +102,15 @@ def _steps(witness: Path) -> tuple[Step, ...]:
             return (*stem, *loop, *loop)
         case _:
             return tuple(witness)
+
+
+def _runnable(definition: Definition) -> Definition:
+    """The machine with all the limits that the engine's own effects look at."""
+    own: type[BaseModel] = definition.limits
+    if issubclass(own, LoopLimits):
+        return definition
+    both = create_model(own.__name__, __base__=(own, LoopLimits))
+    return definition.with_changes(limits=cast("type[LoopLimits]", both))
 
 
 def _settings(definition: Definition, bounds: Limits, given: Bounds, steps: Sequence[Step]) -> LoopLimits:
@@ -127,17 +138,18 @@ class Rehearsal:
         steps: Sequence[Step],
         limits: LoopLimits,
         bounds: Limits,
-        effects: Mapping[str, EffectFunction] | None,
-        actions: Mapping[str, ActionFunction] | None,
+        *,
+        effects: Mapping[str, EffectFunction],
+        actions: Mapping[str, ActionFunction],
     ) -> None:
         self.definition = definition
         self.steps = tuple(steps)
         self.limits = limits
         self.script: list[Item] = script_of(self.steps)
-        self._fallbacks = bounds.get("max_fallbacks")
-        self._effects: Mapping[str, EffectFunction] = {**EFFECTS, **(effects or {})}
+        self._bounds = bounds
+        self._effects: Mapping[str, EffectFunction] = {**EFFECTS, **effects}
         own = {name: _mend for name in definition.actions if name not in ACTIONS}
-        self._actions: Mapping[str, ActionFunction] = {**own, **(actions or {})}
+        self._actions: Mapping[str, ActionFunction] = {**own, **actions}
 
     @property
     def word(self) -> tuple[str, ...]:
@@ -150,38 +162,39 @@ class Rehearsal:
         The client speaks to a server that plays `script`. Raises `NotFollowedError` if the engine goes another way.
         """
         stage = Stage(self.steps)
-        machine = self._machine(stage, client)
         events: list[Event] = []
-        ended = False
         try:
-            async with machine.run(PROMPT) as run:
+            async with self._machine(stage, client).run(PROMPT) as run:
                 stage.run = run
                 async for event in run:
                     events.append(event)
                     self._see(stage, event)
-                    if stage.complete and self.steps[-1].reason is None:
-                        break
-                ended = not stage.complete or self.steps[-1].reason is not None
+        except _EndOfWitness:
+            result = None
         except HoleError:
-            if stage.moves != len(self.steps) - 1 or self.steps[-1].trigger is not None:
+            if not self._falls(stage):
                 raise
+            result = None
         except Exception as error:
-            if not stage.fault:
+            if not stage.fault or isinstance(error, NotFollowedError):
                 raise
             raise self._otherwise(stage, stage.fault) from error
         else:
-            if not stage.complete:
-                raise self._otherwise(stage, stage.fault or "it comes to nothing there")
+            result = run.result
         trace = tuple(event.trigger for event in events if isinstance(event, Transition))
-        return Rehearsed(trace, tuple(events), run.result if ended else None, tuple(stage.forced))
+        return Rehearsed(trace, tuple(events), result, tuple(stage.forced))
+
+    def _falls(self, stage: Stage) -> bool:
+        """The witness shows a hole, and the run has come to it."""
+        return self.steps[-1].trigger is None and stage.moves == len(self.steps) - 1
 
     def _machine(self, stage: Stage, client: anthropic.AsyncAnthropic | None) -> AgentMachine:
-        fallbacks = self._fallbacks
+        fallbacks = self._bounds.get("max_fallbacks")
         if fallbacks is None:
             fallbacks = 1 + sum(step.trigger == "model_fallback" for step in self.steps)
         needs_output = any(("output", "invalid") in step.outcomes for step in self.steps)
-        model = ScriptedModel(self.script) if client is None else None
-        return _RehearsingMachine(
+        names = [spec.name for spec in self.definition.effects]
+        machine = _Rehearsing(
             MODEL,
             client=client,
             fallback_models=[FALLBACK] * fallbacks,
@@ -190,14 +203,19 @@ class Rehearsal:
             tools=[stage.tool],
             hooks=stage.hooks,
             can_use_tool=stage.permission,
-            effects={
-                spec.name: stage.staged(spec.name, self._effects.get(spec.name)) for spec in self.definition.effects
-            },
+            effects={name: stage.staged(name, self._effects.get(name)) for name in names},
             actions=self._actions,
-            deps=Deps(call_model=model, sleep=stage.sleep, autocompact=stage.autocompact),
+            deps=Deps(
+                call_model=ScriptedModel(self.script) if client is None else None,
+                sleep=stage.sleep,
+                autocompact=stage.autocompact,
+            ),
             output_type=int if needs_output else None,
             strict=True,
-        ).on(stage)
+        )
+        machine.stage = stage
+        machine.automaton = _UntilTheEnd(self.definition, self._bounds, stage)
+        return machine
 
     def _see(self, stage: Stage, event: Event) -> None:
         """Compare the moves, and abort where the model is to be interrupted."""
@@ -226,17 +244,32 @@ class Rehearsal:
         )
 
 
-class _RehearsingMachine(AgentMachine):
+class _Rehearsing(AgentMachine):
     """An agent whose models allow as much output as the witness needs."""
 
-    _stage: Stage
-
-    def on(self, stage: Stage) -> _RehearsingMachine:
-        self._stage = stage
-        return self
+    stage: Stage
 
     def output_ceiling(self, model: str) -> int:  # noqa: ARG002 - all models are alike here
-        return self._stage.output_ceiling(self.limits)
+        return self.stage.output_ceiling(self.limits)
+
+
+class _EndOfWitness(Exception):  # noqa: N818 - no error
+    """The run has taken the last step, and is not at its own end."""
+
+
+class _UntilTheEnd(Automaton):
+    """Decides what the machine says, under the bounds of the check, and nothing after the last step of the witness."""
+
+    __slots__ = ("stage",)
+
+    def __init__(self, definition: Definition, bounds: Limits, stage: Stage) -> None:
+        super().__init__(definition, bounds)
+        self.stage = stage
+
+    def decide(self, control: Control, facts: Mapping[str, str]) -> Decision:
+        if self.stage.complete:
+            raise _EndOfWitness
+        return super().decide(control, facts)
 
 
 def _mend(conversation: Conversation, row: Row) -> Sequence[Event]:  # noqa: ARG001 - an action's signature

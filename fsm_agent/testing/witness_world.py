@@ -83,10 +83,8 @@ class Stage:
         self.moves += 1
         self.performed, self.now = 0, None
 
-    def expect(self, effect: str) -> Expected | None:
-        """The run asks for an effect. None if it is beyond the end of the witness."""
-        if self.complete:
-            return None
+    def expect(self, effect: str) -> Expected:
+        """The run asks for an effect: what the witness says of it."""
         outcomes = self.steps[self.moves].outcomes
         if self.performed < len(outcomes) and outcomes[self.performed][0] == effect:
             self.now = Expected(self.moves + 1, *outcomes[self.performed])
@@ -106,8 +104,6 @@ class Stage:
 
         async def perform(visit: Visit) -> Outcome | str:
             wanted = self.expect(effect)
-            if wanted is None:
-                return ABORTED if real is None else await real(visit)
             if real is None:
                 return await self.hang() if wanted.outcome == ABORTED else Outcome(wanted.outcome, str(wanted))
             if (effect, wanted.outcome) in ARRANGED:

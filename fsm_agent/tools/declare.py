@@ -226,7 +226,7 @@ def tool(
         read_only: changes nothing. Such a tool may start while the reply still streams, and run again after a crash.
         idempotent: a second run with the same input changes nothing more; else as `read_only`.
         timeout: seconds that a call may take, above 0; `math.inf` is no bound. Left out: `LoopLimits.tool_timeout`.
-        max_result_chars: characters of a result in the history. Left out: `LoopLimits.tool_result_max_chars`.
+        max_result_chars: characters of a result in the history, if fewer than `LoopLimits.tool_result_max_chars`.
         defer: the API keeps the definition from the model until its tool search finds it (`defer_loading`).
 
     Raises:

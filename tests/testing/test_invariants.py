@@ -15,8 +15,9 @@ from fsm_agent.session.history import History
 from fsm_agent.testing import ApiError, Reply, ScriptedModel, Stream, tool_use
 from fsm_agent.testing.invariants import ObservedRun, assert_invariants, broken_invariants
 from fsm_agent.testing.observed import Exchange, ObservedModel
+from fsm_agent.testing.simulation import simulate
 from tests.faults.behaviours import Seen, make_tools
-from tests.loop.scenarios import MODEL
+from tests.loop.scenarios import MODEL, SCENARIOS
 
 SCRIPT = [
     Stream(["message_start", {"text": "half"}, "eof"], usage={"input_tokens": 7}),
@@ -150,3 +151,26 @@ async def test_of_a_run_that_was_not_followed_only_what_needs_no_events_is_check
     partly = replace(sound, events=sound.events[:5], whole=False)
     assert broken_invariants(partly) == []
     assert broken_invariants(replace(partly, exchanges=sound.exchanges[:1])) != []
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_scenario_of_the_loop_holds_all_of_them(name: str) -> None:
+    scenario = SCENARIOS[name]
+
+    async def program() -> ObservedRun:
+        model = ObservedModel(ScriptedModel(scenario.script))
+        machine = scenario.build(deps=Deps(call_model=model))
+        events: list[Any] = []
+        aborted: list[float] = []
+        loop = asyncio.get_running_loop()
+
+        def see(event: Any) -> None:
+            events.append(event)
+            if scenario.abort_at is not None and scenario.abort_at(event):
+                aborted.append(loop.time())
+
+        run = await scenario.play(machine, see=see)
+        at = aborted[0] if aborted else None
+        return ObservedRun(machine, events, run.result, model.exchanges, aborted_at=at, ended_at=loop.time())
+
+    assert_invariants(simulate(program).result)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from fsm_agent.context.tool_result_budget import bounded_blocks
 from fsm_agent.log import logger
 from fsm_agent.loop.conversation import Conversation, Reply
 from fsm_agent.loop.events import Progress, StreamEvent, StreamRequestStart, System
@@ -130,6 +131,17 @@ def new_batch(visit: Visit) -> ToolBatch:
         permission=machine.can_use_tool,
         hooks=machine.hooks,
         attempt=conversation.attempt,
+    )
+
+
+def bounded_results(visit: Visit) -> list[dict[str, Any]]:
+    """The results in hand as they enter the history: each, and all together, within their budget."""
+    results = visit.conversation.results
+    return bounded_blocks(
+        [result.block() for result in results],
+        visit.limits,
+        visit.conversation.machine.result_store,
+        [result.max_chars for result in results],
     )
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from fsm_agent.context.tool_result_budget import bounded_blocks
 from fsm_agent.loop import texts
-from fsm_agent.loop.effects.asking import TurnCall, announce, check_history, checked_request, emit_notices
+from fsm_agent.loop.effects.asking import (
+    TurnCall,
+    announce,
+    bounded_results,
+    check_history,
+    checked_request,
+    emit_notices,
+)
 from fsm_agent.loop.visit import Outcome, Visit
 from fsm_agent.machine import ResponseOutcome
 
@@ -62,12 +66,7 @@ async def _answer_spent(visit: Visit, turn: TurnCall) -> None:
     await turn.batch.stop(calls)
     conversation = visit.conversation
     conversation.results = turn.batch.results()
-    conversation.result_blocks = bounded_blocks(
-        [_refused(result.block()) if result.status == "not_run" else result.block() for result in conversation.results],
-        visit.limits,
-        conversation.machine.result_store,
-    )
-
-
-def _refused(block: dict[str, Any]) -> dict[str, Any]:
-    return {**block, "content": texts.BUDGET_REFUSAL}
+    conversation.result_blocks = [
+        {**block, "content": texts.BUDGET_REFUSAL} if result.status == "not_run" else block
+        for result, block in zip(conversation.results, bounded_results(visit), strict=True)
+    ]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from fsm_agent.context.tool_result_budget import bounded_blocks
-from fsm_agent.loop.effects.asking import emit_notices, new_batch, settled
+from fsm_agent.loop.effects.asking import bounded_results, emit_notices, new_batch, settled
 from fsm_agent.loop.visit import Outcome, Visit
 from fsm_agent.machine import ToolsOutcome
 from fsm_agent.tools.batch import ToolBatch
@@ -49,11 +48,8 @@ def _batch(visit: Visit) -> ToolBatch:
 
 
 def _take_results(visit: Visit, batch: ToolBatch) -> None:
-    conversation = visit.conversation
-    conversation.results = batch.results()
-    conversation.result_blocks = bounded_blocks(
-        [result.block() for result in conversation.results], visit.limits, conversation.machine.result_store
-    )
+    visit.conversation.results = batch.results()
+    visit.conversation.result_blocks = bounded_results(visit)
 
 
 async def _work_or_notice(work: asyncio.Future[ToolsOutcome], notices: NoticeQueue) -> None:

@@ -4,11 +4,13 @@ Two phases: the environment commits to an outcome, then a row must take it. So a
 end state. Each state that SPIN stores is one configuration of ours.
 
     fsm-agent export --format promela > loop.pml
-    spin -a loop.pml && gcc -DSAFETY -DNOREDUCE -o pan pan.c && ./pan
+    spin -o2 -a loop.pml && gcc -DSAFETY -DNOREDUCE -o pan pan.c && ./pan -m1000000
 
-With `-DTARGET=3` (or any code that the head of the file lists) SPIN looks for a run that ends for that reason:
-`spin -DTARGET=3 -a loop.pml && gcc -DBFS -DNOREDUCE -o pan pan.c && ./pan && spin -DTARGET=3 -t loop.pml` prints a
-shortest one. Its lines begin with `T:` for a trigger and `O:` for an outcome.
+(`-o2`: SPIN would else leave out the variable `reason`, which nothing reads.) Two switches for `spin`, before `-a`:
+
+- `-DTARGET=3`: look for a run that ends for this reason; `spin -DTARGET=3 -t loop.pml` then prints it. Its lines begin
+  with `T:` for a trigger and `O:` for an outcome.
+- `-DLENGTHS`: count moves too, and print `L:reason:moves` whenever a shorter run to a reason is found.
 """
 
 from __future__ import annotations
@@ -18,6 +20,27 @@ from collections.abc import Iterator
 from fsm_agent.machine import Definition, Row
 from fsm_agent.verify.bounds_given import Bounds
 from fsm_agent.verify.export.steps import GO, NEVER, REASON, Arc, Assign, Steps, infix, steps
+
+
+COUNTED = """
+#ifdef LENGTHS
+short moves = 0;
+c_decl {
+  static int shortest[256];
+  static void ended(int reason, int moves) {
+    if (!shortest[reason] || moves < shortest[reason]) {
+      shortest[reason] = moves;
+      printf("L:%d:%d\\n", reason, moves);
+    }
+  }
+}
+#define MOVED moves++;
+#define ENDED c_code { ended(now.reason, now.moves); };
+#else
+#define MOVED skip;
+#define ENDED
+#endif
+"""
 
 
 def promela(definition: Definition, limits: Bounds = None) -> str:
@@ -36,7 +59,7 @@ def _lines(machine: Steps) -> Iterator[str]:
     for variable in machine.variables:
         kind = "bit" if variable.top <= 1 else "byte" if variable.top < 256 else "int"
         yield f"{kind} {variable.name} = {variable.initial};"
-    yield ""
+    yield from COUNTED.splitlines()
     yield "active proctype machine() {"
     yield "end:"
     yield "  do"
@@ -65,7 +88,9 @@ def _decided(machine: Steps, rows: tuple[Row, ...], depth: int) -> Iterator[str]
     at = arcs.index(mine)
     yield f"{indent}if"
     if mine.condition != NEVER:
-        yield f"{indent}:: {_text(mine)} -> printf(\"T:{row.trigger}\\n\"); {_assigned(mine)}state = S_{row.dest}"
+        yield f"{indent}:: {_text(mine)} -> printf(\"T:{row.trigger}\\n\"); {_assigned(mine)}state = S_{row.dest}; MOVED"
+    if row.reason is not None:
+        yield f"{indent}   ENDED"
     for offset, effect in enumerate(row.given, 1):
         ask = arcs[at + offset]
         if ask.condition != NEVER:

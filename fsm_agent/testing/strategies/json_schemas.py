@@ -1,0 +1,205 @@
+"""Values that fit a JSON schema, and values that do not: what a model gives a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from hypothesis import strategies as st
+
+from fsm_agent.testing.shapes import JsonObject, as_list, as_object
+
+__all__ = ["json_values", "misfits", "values_of"]
+
+_SCALARS = st.none() | st.booleans() | st.integers(-1000, 1000) | st.floats(-1e6, 1e6) | st.text(max_size=8)
+
+
+def json_values(max_leaves: int = 4) -> st.SearchStrategy[Any]:
+    """Any JSON value, small."""
+    inner: st.SearchStrategy[Any] = st.recursive(
+        _SCALARS,
+        lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=5), inside, max_size=3),
+        max_leaves=max_leaves,
+    )
+    return inner
+
+
+def values_of(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    """Values that fit the schema. References, `anyOf`, `oneOf`, `allOf`, `enum`, bounds, patterns and formats count.
+
+    What a schema says beyond that (`not`, `if`, `uniqueItems`, ...) is not looked at, so that a value may not fit it.
+
+    >>> values_of({"type": "object", "properties": {"unit": {"enum": ["C"]}}, "required": ["unit"]}).example()
+    {'unit': 'C'}
+    """
+    return _Reader(dict(schema)).values(dict(schema))
+
+
+def misfits(schema: Mapping[str, Any]) -> st.SearchStrategy[JsonObject]:
+    """Objects that most likely do not fit: a required key left out, a value of another type, an unknown key."""
+    fitting = values_of(schema)
+    properties = sorted(as_object(schema.get("properties")) or {})
+    required = [str(name) for name in as_list(schema.get("required")) or []]
+
+    def without(value: JsonObject, name: str) -> JsonObject:
+        return {key: each for key, each in value.items() if key != name}
+
+    ways: list[st.SearchStrategy[JsonObject]] = [
+        st.builds(lambda value, more: {**value, "unknown": more}, fitting, _SCALARS),
+    ]
+    if required:
+        ways.append(st.builds(without, fitting, st.sampled_from(required)))
+    if properties:
+        odd: st.SearchStrategy[Any] = st.none() | json_values()
+        replaced = st.builds(
+            lambda value, name, other: {**value, name: other}, fitting, st.sampled_from(properties), odd
+        )
+        ways.append(replaced)
+    return st.one_of(ways)
+
+
+class _Reader:
+    """Reads one schema, with its definitions."""
+
+    def __init__(self, root: JsonObject) -> None:
+        self._root = root
+        self._named: dict[str, st.SearchStrategy[Any]] = {}
+
+    def values(self, schema: Any) -> st.SearchStrategy[Any]:
+        known = as_object(schema)
+        if known is None:  # `true`: anything
+            return json_values()
+        if "$ref" in known:
+            return self._reference(str(known["$ref"]))
+        if "const" in known:
+            return st.just(known["const"])
+        if known.get("enum"):
+            return st.sampled_from(as_list(known["enum"]) or [None])
+        for word in ("anyOf", "oneOf"):
+            if known.get(word):
+                return st.one_of([self.values(each) for each in as_list(known[word]) or []])
+        if known.get("allOf"):
+            return self.values(self._merged(known))
+        kind = known.get("type")
+        if isinstance(kind, list):
+            return st.one_of([self.values({**known, "type": each}) for each in cast("list[Any]", kind)])
+        return self._typed(kind if kind is not None else _guessed(known), known)
+
+    def _reference(self, name: str) -> st.SearchStrategy[Any]:
+        if name not in self._named:
+            target: Any = self._root
+            for part in name.removeprefix("#").strip("/").split("/"):
+                target = target.get(part, {}) if part else target
+            found: list[st.SearchStrategy[Any]] = []
+            self._named[name] = st.deferred(lambda: found[0])
+            found.append(self.values(target))
+        return self._named[name]
+
+    def _merged(self, schema: JsonObject) -> JsonObject:
+        merged: JsonObject = {key: value for key, value in schema.items() if key != "allOf"}
+        for part in as_list(schema["allOf"]) or []:
+            each = as_object(part) or {}
+            if "$ref" in each:
+                target: Any = self._root
+                for step in str(each["$ref"]).removeprefix("#").strip("/").split("/"):
+                    target = target.get(step, {})
+                each = as_object(target) or {}
+            joined = {**(merged.get("properties") or {}), **(each.get("properties") or {})}
+            needed = [*(merged.get("required") or []), *(each.get("required") or [])]
+            merged = {**merged, **each}
+            if joined:
+                merged |= {"properties": joined, "required": needed}
+        return merged
+
+    def _typed(self, kind: Any, schema: JsonObject) -> st.SearchStrategy[Any]:
+        match kind:
+            case "object":
+                return self._object(schema)
+            case "array":
+                return self._array(schema)
+            case "string":
+                return _strings(schema)
+            case "integer":
+                low, high = _bounds(schema)
+                return st.integers(_whole(low, up=True), _whole(high, up=False))
+            case "number":
+                return _numbers(schema)
+            case "boolean":
+                return st.booleans()
+            case "null":
+                return st.none()
+            case _:
+                return json_values()
+
+    def _object(self, schema: JsonObject) -> st.SearchStrategy[Any]:
+        properties = as_object(schema.get("properties")) or {}
+        required = set(as_list(schema.get("required")) or [])
+        needed = {name: self.values(each) for name, each in properties.items() if name in required}
+        optional = {name: self.values(each) for name, each in properties.items() if name not in required}
+        extra = schema.get("additionalProperties")
+        if not properties and extra not in (None, False):
+            return st.dictionaries(st.text(min_size=1, max_size=8), self.values(extra), max_size=3)
+        return st.fixed_dictionaries(needed, optional=optional)
+
+    def _array(self, schema: JsonObject) -> st.SearchStrategy[Any]:
+        first = [self.values(each) for each in as_list(schema.get("prefixItems")) or []]
+        if first:
+            return st.tuples(*first).map(list)
+        least = int(schema.get("minItems", 0))
+        most = min(int(schema.get("maxItems", least + 3)), least + 3)
+        return st.lists(self.values(schema.get("items", True)), min_size=least, max_size=most)
+
+
+def _guessed(schema: JsonObject) -> str | None:
+    if "properties" in schema:
+        return "object"
+    return "array" if "items" in schema else None
+
+
+def _strings(schema: JsonObject) -> st.SearchStrategy[str]:
+    least = int(schema.get("minLength", 0))
+    most = min(int(schema.get("maxLength", least + 12)), least + 12)
+    if "pattern" in schema:
+        fitting = st.from_regex(str(schema["pattern"]))
+        return fitting.filter(lambda text: len(text) >= least and len(text) <= int(schema.get("maxLength", 10_000)))
+    made = _FORMATS.get(str(schema.get("format")))
+    return made if made is not None else st.text(min_size=least, max_size=most)
+
+
+_FORMATS: dict[str, st.SearchStrategy[str]] = {
+    "date": st.dates().map(str),
+    "date-time": st.datetimes(timezones=st.just(None)).map(lambda when: f"{when.isoformat()}Z"),
+    "time": st.times().map(lambda when: f"{when.isoformat()}Z"),
+    "uuid": st.uuids().map(str),
+    "email": st.from_regex(r"\A[a-z]{1,8}@[a-z]{1,8}\.org\Z"),
+    "uri": st.from_regex(r"\Ahttps://[a-z]{1,8}\.org/[a-z]{0,8}\Z"),
+}
+
+
+def _bounds(schema: JsonObject) -> tuple[float | None, float | None]:
+    """The least and the greatest number; an exclusive bound is moved by one for integers' sake."""
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if "exclusiveMinimum" in schema:
+        low = schema["exclusiveMinimum"] + 1
+    if "exclusiveMaximum" in schema:
+        high = schema["exclusiveMaximum"] - 1
+    return low, high
+
+
+def _whole(bound: float | None, *, up: bool) -> int | None:
+    if bound is None:
+        return None
+    return int(-(-bound // 1)) if up else int(bound // 1)
+
+
+def _numbers(schema: JsonObject) -> st.SearchStrategy[float]:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    least, most = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    return st.floats(
+        min_value=least if low is None else low,
+        max_value=most if high is None else high,
+        exclude_min=low is None and least is not None,
+        exclude_max=high is None and most is not None,
+        allow_nan=False,
+        allow_infinity=False,
+    )

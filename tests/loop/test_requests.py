@@ -1,0 +1,86 @@
+"""What is sent: bounded results, and a history that never breaks an invariant without our hearing of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from fsm_agent import AGENT_LOOP, AgentMachine, Deps, LoopLimits, tool
+from fsm_agent.loop.events import Event
+from fsm_agent.machine import Row
+from fsm_agent.session.validator import InvariantError
+from fsm_agent.testing import Reply, ScriptedModel, tool_use
+from tests.loop.scenarios import MODEL, echo
+
+
+async def test_a_tool_may_have_a_smaller_cap_of_its_own() -> None:
+    @tool(max_result_chars=500)
+    async def talk() -> str:
+        """Say much."""
+        return "word " * 1_000
+
+    model = ScriptedModel([Reply(tool_use("talk"), tool_use("echo", {"x": "y" * 3_000})), Reply("done")])
+    machine = AgentMachine(
+        MODEL,
+        tools=[talk, echo],
+        deps=Deps(call_model=model),
+        limits=LoopLimits(tool_result_max_chars=1_000),
+        strict=True,
+    )
+    result = await machine.run("go")
+    own, general = (block["content"] for block in result.messages[2]["content"])
+    assert len(own) <= 500 < len(general) <= 1_000
+    assert "Cut: this is the beginning of a result of 5000 characters" in own
+
+
+async def test_all_results_of_a_message_together_are_bounded() -> None:
+    calls = [tool_use("echo", {"x": str(i) * 900}) for i in range(9)]
+    model = ScriptedModel([Reply(*calls), Reply("done")])
+    limits = LoopLimits(tool_result_max_chars=1_000, message_results_max_chars=3_000)
+    machine = AgentMachine(MODEL, tools=[echo], deps=Deps(call_model=model), limits=limits, strict=True)
+    result = await machine.run("go")
+    assert sum(len(block["content"]) for block in result.messages[2]["content"]) <= 3_000
+
+
+def breaks(conversation: Any, row: Row) -> Iterable[Event]:
+    """An action of a user's own that puts a result without a call into the history."""
+    orphan = {"type": "tool_result", "tool_use_id": "nobody", "content": "?"}
+    conversation.history.append({"role": "user", "content": [orphan]})
+    return []
+
+
+BROKEN = AGENT_LOOP.with_changes(
+    actions=["break"],
+    replace_rows=[
+        Row(
+            "preprocess",
+            "context_ready",
+            "calling_model",
+            given={"context": "ready"},
+            do=("apply_context", "break"),
+        )
+    ],
+)
+
+
+def broken_machine(model: ScriptedModel, *, strict: bool) -> AgentMachine:
+    return AgentMachine(MODEL, definition=BROKEN, actions={"break": breaks}, deps=Deps(call_model=model), strict=strict)
+
+
+async def test_a_broken_history_is_told_loudly_in_tests() -> None:
+    model = ScriptedModel([Reply("never")])
+    with pytest.raises(InvariantError, match="I1"):
+        await broken_machine(model, strict=True).run("go")
+    assert model.call_count == 0
+
+
+async def test_a_broken_history_is_repaired_and_logged_in_production(caplog: pytest.LogCaptureFixture) -> None:
+    model = ScriptedModel([Reply("hello")])
+    with caplog.at_level(logging.ERROR, logger="fsm_agent"):
+        result = await broken_machine(model, strict=False).run("go")
+    assert result.text == "hello"
+    assert not model.refusals
+    assert "I1" in caplog.records[0].fsm["violations"]  # type: ignore[attr-defined]
