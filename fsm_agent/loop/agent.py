@@ -169,6 +169,12 @@ class AgentMachine:
                     f"The machine {self.definition.name!r} declares the action {action!r}, and nothing does it; "
                     f"give AgentMachine(actions={{{action!r}: ...}})."
                 )
+        budget = (self.template.thinking or {}).get("budget_tokens")
+        if isinstance(budget, int) and budget >= self.limits.max_output_tokens:
+            raise ConfigurationError(
+                f"The thinking budget of {budget} tokens is not below max_output_tokens="
+                f"{self.limits.max_output_tokens}, as the API wants it; lower it, or raise LoopLimits(...)."
+            )
         if self.limits.max_cost_usd is not None:
             missing = [name for name in self.models if name not in self.prices]
             if missing:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fsm_agent.log import logger
 from fsm_agent.loop import texts
@@ -156,17 +156,16 @@ class Driver:
             conversation.finish_history()
             events += self._unrepaired(facts)
         conversation.forget_visit(self.cursor.facts)
-        events.append(
-            Transition.model_construct(
-                source=row.source,
-                trigger=row.trigger,
-                dest=row.dest,
-                facts=facts,
-                control=self.cursor.control.as_dict(),
-                reason=row.reason,
-            )
-        )
-        logger.debug("transition", run=conversation.run_id, row=str(row), facts=facts)
+        moved: dict[str, Any] = {
+            "source": row.source,
+            "trigger": row.trigger,
+            "dest": row.dest,
+            "facts": facts,
+            "control": self.cursor.control.as_dict(),
+            "reason": row.reason,
+        }
+        events.append(Transition.model_construct(**moved))
+        logger.debug("transition", run=conversation.run_id, **moved)
         if row.reason is not None:
             events.append(self._terminal(row, detail))
         for event in events:

@@ -85,8 +85,7 @@ class RequestTemplate:
         self.headers, self.query = _beta_headers(betas)
         self._cache = cache and "cache_control" not in self._extra
         self._options = b"".join(_pair(key, value) for key, value in self._extra.items())
-        if thinking is not None:
-            self._options += _pair("thinking", thinking)
+        self._thinking = _pair("thinking", thinking) if thinking is not None else b""
         self._choice = _pair("tool_choice", tool_choice) if tool_choice is not None else b""
         self._tools = _tools(tools)
         # The system prompt of the last request, with its bytes. Replaced as a whole: runs share the template.
@@ -104,8 +103,12 @@ class RequestTemplate:
         system: System | EllipsisType = ...,
         tools: Sequence[Mapping[str, Any]] | EllipsisType | None = ...,
         tool_choice: Mapping[str, Any] | EllipsisType | None = ...,
+        think: bool = True,
     ) -> ModelRequest:
-        """A request with this JSON array of messages. What is left out is the template's; bytes are only joined."""
+        """A request with this JSON array of messages. What is left out is the template's; bytes are only joined.
+
+        `think=False` leaves the `thinking` parameter out.
+        """
         system_bytes = self._system_bytes(self._own_system if isinstance(system, EllipsisType) else system)
         tool_bytes = self._tools if isinstance(tools, EllipsisType) else _tools(tools or ())
         choice = self._choice
@@ -114,6 +117,7 @@ class RequestTemplate:
         parts = [
             b'{"model":' + _encoded(model) + b',"max_tokens":%d,"stream":true' % max_tokens,
             self._options,
+            self._thinking if think else b"",
             choice if tool_bytes else b"",
             system_bytes,
             tool_bytes,
@@ -136,6 +140,11 @@ class RequestTemplate:
         encoded = _system(system)
         self._system = (system, encoded)
         return encoded
+
+    @property
+    def needs_leading_thinking(self) -> bool:
+        """Whether a turn in a tool loop must begin with thinking (the API's rule for `thinking.type: enabled`)."""
+        return self.thinking is not None and self.thinking.get("type") == "enabled"
 
     def _check_marks(self) -> None:
         marks = _marks(self._tools) + _marks(self._system[1])

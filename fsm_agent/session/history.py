@@ -211,6 +211,20 @@ class History(Sequence[Entry]):
             answered.update(entry.results)
         return []
 
+    def begins_with_thinking(self, model: str | None = None) -> bool:
+        """Whether the reply whose tool results end the history begins with thinking, as `model` is sent it.
+
+        True where no tool results end it: nothing is asked of the replies before a prompt.
+        """
+        answered = False
+        for entry in reversed(self._entries):
+            if entry.role == "assistant":
+                sent = entry.sent_to(model)
+                blocks = blocks_of(sent.message) if sent is not None else []
+                return not answered or bool(blocks and blocks[0].get("type") in THINKING)
+            answered = answered or bool(entry.results)
+        return True
+
     def encode(self, model: str | None = None) -> bytes:
         """The JSON array of the messages as `model` is sent them; None: as they are.
 

@@ -84,3 +84,39 @@ async def test_a_broken_history_is_repaired_and_logged_in_production(caplog: pyt
     assert result.text == "hello"
     assert not model.refusals
     assert "I1" in caplog.records[0].fsm["violations"]  # type: ignore[attr-defined]
+
+
+async def test_a_fallback_inside_a_tool_loop_goes_on_without_thinking_until_the_turn_is_over() -> None:
+    from fsm_agent.testing import ApiError, Repeat, thinking
+
+    first, second = "claude-sonnet-4-5", "claude-haiku-4-5"
+    model = ScriptedModel(
+        [
+            Reply(thinking("hm"), tool_use("echo", {"x": "a"})),
+            Repeat(ApiError(529, "overloaded_error"), 4),
+            Reply(tool_use("echo", {"x": "b"})),
+            Reply("done"),
+        ]
+    )
+
+    async def at_once(seconds: float) -> None:
+        return None
+
+    machine = AgentMachine(
+        first,
+        fallback_models=[second],
+        tools=[echo],
+        thinking={"type": "enabled", "budget_tokens": 1_024},
+        deps=Deps(call_model=model, sleep=at_once),
+        strict=True,
+    )
+    result = await machine.run("go")
+    assert result.reason == "completed", (result, model.refusals)
+    assert [(call["model"], "thinking" in call) for call in model.calls] == [(first, True)] * 5 + [(second, False)] * 2
+    assert result.messages[1]["content"][0]["type"] == "thinking"
+    model.assert_complete()
+
+
+def test_a_thinking_budget_must_be_below_the_output_limit() -> None:
+    with pytest.raises(ValueError, match=r"raise LoopLimits"):
+        AgentMachine(MODEL, thinking={"type": "enabled", "budget_tokens": 10_000})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fsm_agent.loop import texts
+from fsm_agent.loop.conversation import Conversation
 from fsm_agent.loop.effects.asking import (
     TurnCall,
     announce,
@@ -26,7 +27,12 @@ async def response(visit: Visit) -> Outcome:
     conversation.begin_attempt()
     await announce(visit, "turn")
     check_history(conversation)
-    request = checked_request(visit, conversation.history.encode(conversation.model), max_tokens=output_limit(visit))
+    request = checked_request(
+        visit,
+        conversation.history.encode(conversation.model),
+        max_tokens=output_limit(visit),
+        think=_may_think(conversation),
+    )
     turn = TurnCall(visit, request)
     try:
         outcome = await turn.call.perform()
@@ -46,6 +52,14 @@ async def response(visit: Visit) -> Outcome:
         await turn.batch.discard()
     await emit_notices(visit)
     return Outcome(outcome, detail)
+
+
+def _may_think(conversation: Conversation) -> bool:
+    """After a change of the model in the middle of a tool loop, the thinking of that turn is another model's and is
+    left out; the API then takes no `thinking.type: enabled` before the turn is over."""
+    if not conversation.machine.template.needs_leading_thinking:
+        return True
+    return conversation.history.begins_with_thinking(conversation.model)
 
 
 def output_limit(visit: Visit) -> int:
