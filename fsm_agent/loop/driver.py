@@ -175,7 +175,7 @@ class Driver:
         """Why this row, in a sentence: what the last effect that it rests on said, and what others said in vain."""
         details = self.conversation.details
         said = next((details[effect] for effect in reversed(row.asks) if details.get(effect)), "")
-        if self.abort_why is not None:
+        if ABORTED in facts.values():
             return said
         others = [details[effect] for effect in facts if effect not in row.asks and details.get(effect)]
         return " ".join([said, *others]).strip() or texts.UNREPAIRED.get(facts.get("response", ""), "")
@@ -183,7 +183,7 @@ class Driver:
     def _unrepaired(self, facts: Mapping[str, str]) -> list[Event]:
         """The error that was withheld while a row might still repair it: shown once, when none did."""
         failure, sentence = self.conversation.failure, texts.UNREPAIRED.get(facts.get("response", ""))
-        if self.abort_why is not None or (failure is None and sentence is None):
+        if ABORTED in facts.values() or (failure is None and sentence is None):
             return []
         if failure is None:
             return [System(subtype="error", message=str(sentence), detail={"kind": facts["response"]})]

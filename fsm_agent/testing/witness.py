@@ -66,6 +66,8 @@ class Rehearsed:
     forced: tuple[Expected, ...]
     """Outcomes that the world could not bring about, and that were given in its place: the effect ran, and came to
     something else. Empty for the witnesses of the shipped machine."""
+    hole: HoleError | None = None
+    """Nothing fires where the witness ends: the machine has a hole there."""
 
 
 def from_witness(
@@ -163,6 +165,7 @@ class Rehearsal:
         """
         stage = Stage(self.steps)
         events: list[Event] = []
+        result, hole = None, None
         try:
             async with self._machine(stage, client).run(PROMPT) as run:
                 stage.run = run
@@ -170,11 +173,11 @@ class Rehearsal:
                     events.append(event)
                     self._see(stage, event)
         except _EndOfWitness:
-            result = None
-        except HoleError:
+            pass
+        except HoleError as error:
             if not self._falls(stage):
                 raise
-            result = None
+            hole = error
         except Exception as error:
             if not stage.fault or isinstance(error, NotFollowedError):
                 raise
@@ -182,11 +185,11 @@ class Rehearsal:
         else:
             result = run.result
         trace = tuple(event.trigger for event in events if isinstance(event, Transition))
-        return Rehearsed(trace, tuple(events), result, tuple(stage.forced))
+        return Rehearsed(trace, tuple(events), result, tuple(stage.forced), hole)
 
     def _falls(self, stage: Stage) -> bool:
-        """The witness shows a hole, and the run has come to it."""
-        return self.steps[-1].trigger is None and stage.moves == len(self.steps) - 1
+        """The witness is at its end: before a hole, or in one."""
+        return stage.complete or (self.steps[-1].trigger is None and stage.moves == len(self.steps) - 1)
 
     def _machine(self, stage: Stage, client: anthropic.AsyncAnthropic | None) -> AgentMachine:
         fallbacks = self._bounds.get("max_fallbacks")
@@ -267,9 +270,10 @@ class _UntilTheEnd(Automaton):
         self.stage = stage
 
     def decide(self, control: Control, facts: Mapping[str, str]) -> Decision:
+        decision = super().decide(control, facts)
         if self.stage.complete:
             raise _EndOfWitness
-        return super().decide(control, facts)
+        return decision
 
 
 def _mend(conversation: Conversation, row: Row) -> Sequence[Event]:  # noqa: ARG001 - an action's signature
