@@ -28,8 +28,10 @@ def _say(conversation: Conversation, text: str, purpose: str) -> User:
 def _add(conversation: Conversation, content: Any, purpose: str) -> User:
     history = conversation.history
     paused = len(history) > 0 and bool(history[-1].open_server_uses)
-    message = {"role": "user", "content": content}
-    history.append(message, purpose=purpose)
+    message: dict[str, Any] = {"role": "user", "content": content}
+    entry = history.append(message, purpose=purpose)
+    if entry is not None:
+        message = entry.message
     if paused:
         # Nothing answers a call of the service's own tools once the user has spoken: it is taken out.
         history.repair()

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fsm_agent.loop.actions import ACTIONS, ActionFunction
+from fsm_agent.loop.blocking import run_blocking
 from fsm_agent.loop.channel import Channel
+from fsm_agent.loop.configuration import ConfigurationError, check_arguments, model_name, output_adapter
 from fsm_agent.loop.conversation import Conversation
 from fsm_agent.loop.deps import Deps
 from fsm_agent.loop.driver import Driver
 from fsm_agent.loop.effects import EFFECTS
 from fsm_agent.loop.events import Event
 from fsm_agent.loop.hooks import Hooks
+from fsm_agent.loop.prompt import user_content
 from fsm_agent.loop.run import Run
 from fsm_agent.machine import AGENT_LOOP, Automaton, Definition, LoopLimits, TerminalReason, compiled
 
 if TYPE_CHECKING:
     import anthropic
-    from pydantic import TypeAdapter
 
     from fsm_agent.context.pipeline import ContextPipeline
     from fsm_agent.context.results import ResultStore
@@ -36,10 +36,6 @@ System: TypeAlias = str | Sequence[Mapping[str, Any]] | Callable[[], Any] | None
 
 DEFAULT_OUTPUT_CEILING = 64_000
 """Largest `max_tokens` that every current model takes."""
-
-
-class ConfigurationError(ValueError):
-    """A machine that could not run as it is configured. Raised before any request."""
 
 
 class AgentMachine:
@@ -101,8 +97,27 @@ class AgentMachine:
         from fsm_agent.model.request import RequestTemplate
         from fsm_agent.tools.toolbox import Toolbox
 
-        self.model = _model_name(model)
-        self.models = (self.model, *(_model_name(name) for name in fallback_models))
+        check_arguments(
+            client=client,
+            tools=tools,
+            system=system,
+            fallback_models=fallback_models,
+            hooks=hooks,
+            can_use_tool=can_use_tool,
+            definition=definition,
+            effects=effects,
+            actions=actions,
+            deps=deps,
+            prices=prices,
+            thinking=thinking,
+            tool_choice=tool_choice,
+            extra=extra,
+            betas=betas,
+            output_ceilings=output_ceilings,
+            result_store=result_store,
+        )
+        self.model = model_name(model)
+        self.models = (self.model, *map(model_name, fallback_models))
         self.limits = limits if limits is not None else definition.limits()
         self.hooks = hooks or Hooks()
         self.can_use_tool = can_use_tool
@@ -123,7 +138,7 @@ class AgentMachine:
         )
         self.pipeline: ContextPipeline = ContextPipeline()
         self.result_store: ResultStore = result_store or ResultStore()
-        self.output_adapter, self.output_schema = _output(output_type)
+        self.output_adapter, self.output_schema = output_adapter(output_type)
         self._ceilings = dict(output_ceilings or {})
         self.effects = {**EFFECTS, **(effects or {})}
         self.actions = {**ACTIONS, **(actions or {})}
@@ -132,8 +147,6 @@ class AgentMachine:
         self.automaton = Automaton(definition, bounds)
         self._machine = compiled(definition)
         self._transport, self.call_model = _calling(client, self.deps.call_model)
-        self._runner: asyncio.Runner | None = None
-        self._runner_lock = threading.Lock()
 
     def with_changes(self, **changes: Any) -> AgentMachine:
         """Another machine, made with the same arguments but for these; this one stays as it is.
@@ -206,13 +219,16 @@ class AgentMachine:
         `prompt` is text or a list of content blocks; `None` goes on from a history that ends with a message of the
         user. `history` is a list of plain Messages-API dicts, or the result of an earlier run.
 
-        Raises `ValueError` for a blank prompt and `HistoryError` for a history that cannot be read, both at once.
+        Raises at once: `ValueError` for a blank prompt, `HistoryError` for a history that cannot be read, and
+        `ConfigurationError` when there is no key for the API.
         """
         from fsm_agent.loop.result import RunResult
         from fsm_agent.session.history import History
 
         if isinstance(history, RunResult):
             history = history.history
+        if self._transport is not None and (missing := self._transport.missing()):
+            raise ConfigurationError(missing)
         loaded = History.load(history if history is not None else (), model=self.model)
         content = _prompt(prompt, loaded)
         if content is not None:
@@ -239,23 +255,19 @@ class AgentMachine:
             pass
         else:
             raise RuntimeError("run_sync was called inside a running event loop; write `await machine.run(...)` there.")
-        with self._runner_lock:
-            if self._runner is None:
-                self._runner = asyncio.Runner()
-                weakref.finalize(self, _shut, self._runner, self._transport)
-            return self._runner.run(run.finish())
+
+        async def finish() -> RunResult:
+            try:
+                return await run.finish()
+            finally:
+                await self.aclose()
+
+        return run_blocking(finish)
 
     async def aclose(self) -> None:
         """Close the client that the machine made for this event loop. A client of yours stays open."""
         if self._transport is not None:
             await self._transport.aclose()
-
-
-def _shut(runner: asyncio.Runner, transport: SdkTransport | None) -> None:
-    """The machine is gone: so is the event loop of its `run_sync`, and what was connected in it."""
-    if transport is not None:
-        runner.run(transport.aclose())
-    runner.close()
 
 
 def _calling(
@@ -269,16 +281,15 @@ def _calling(
     return transport, transport
 
 
-def _model_name(name: object) -> str:
-    if not isinstance(name, str) or not name.strip():
-        raise ConfigurationError(f"The model is {name!r}; give the name of a model, such as 'claude-sonnet-5-5'.")
-    return name
-
-
 def _system(system: System) -> Any:
     if callable(system) or system is None or isinstance(system, str):
         return system
-    return [dict(block) for block in system]
+    from fsm_agent.context.system_prompt import assembled
+
+    try:
+        return assembled(system)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(str(error)) from error
 
 
 def _prompt(prompt: Prompt, history: History) -> Any:
@@ -287,20 +298,4 @@ def _prompt(prompt: Prompt, history: History) -> Any:
         if last != "user":
             raise ValueError("There is no prompt, and the history does not end with a user message; give a prompt.")
         return None
-    if isinstance(prompt, str):
-        if not prompt.strip():
-            raise ValueError("The prompt is blank; say what the agent should do.")
-        return prompt
-    blocks = [dict(block) for block in prompt]
-    if not blocks:
-        raise ValueError("The prompt is an empty list; give at least one content block.")
-    return blocks
-
-
-def _output(output_type: Any) -> tuple[TypeAdapter[Any] | None, dict[str, Any]]:
-    if output_type is None:
-        return None, {}
-    from pydantic import TypeAdapter
-
-    adapter: TypeAdapter[Any] = TypeAdapter(output_type)
-    return adapter, adapter.json_schema()
+    return user_content(prompt, "prompt")

@@ -57,9 +57,13 @@ class Answer:
     def add(self, text: str) -> None:
         if not text.strip():
             return
-        joint = "" if not self.text else self._joint
-        self.text = text if joint is None else self.text + joint + text
+        self.text = self.with_(text)
         self._joint = ""
+
+    def with_(self, text: str) -> str:
+        """What the answer is when this text is added to it."""
+        joint = "" if not self.text else self._joint
+        return text if joint is None else self.text + joint + text
 
 
 @dataclass(slots=True)

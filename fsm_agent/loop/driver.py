@@ -19,6 +19,7 @@ from fsm_agent.loop.events import Event, System, Terminal, Transition
 from fsm_agent.loop.result import RunResult
 from fsm_agent.loop.visit import Outcome, Visit
 from fsm_agent.machine import Ask, Automaton, CompiledMachine, Cursor, Fire, Row
+from fsm_agent.model.surrogates import mended_text
 
 if TYPE_CHECKING:
     from fsm_agent.loop.channel import Channel
@@ -49,6 +50,7 @@ class Driver:
         self.effects = effects
         self.channel = channel
         self.trace: list[str] = []
+        self.result: RunResult | None = None
         self.abort_why: str | None = None
         self._working: asyncio.Task[Outcome | str] | None = None
         self._abortable = False
@@ -74,7 +76,7 @@ class Driver:
     async def drive(self) -> RunResult:
         """Run to the end. Raises `CancelledError` after clean-up if this task itself was cancelled."""
         try:
-            result = await self._to_the_end()
+            self.result = result = await self._to_the_end()
         except BaseException:
             await self._clean_up()
             raise
@@ -136,7 +138,7 @@ class Driver:
             outcome = Outcome(outcome)
         if outcome.name not in declared:
             raise EffectError(f"The effect {effect!r} ended in {outcome.name!r}; it declares {', '.join(declared)}.")
-        self.conversation.details[effect] = outcome.detail
+        self.conversation.details[effect] = mended_text(str(outcome.detail))
         self.conversation.values[effect] = outcome.value
         return str(outcome.name)
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_serializer
+from pydantic_core import to_jsonable_python
 
 from fsm_agent.model.json_types import is_object
+from fsm_agent.model.surrogates import mended
 from fsm_agent.model.usage import Usage
 
 
@@ -107,6 +109,14 @@ class Progress(_Event):
     discarded: bool = False
     """The message that held the call was discarded, and the result with it."""
     data: Any = None
+    """What the tool told with `context.progress`, as it is; in JSON what has no form there is text."""
+
+    @field_serializer("data", when_used="json")
+    def _data_as_json(self, data: Any) -> Any:
+        try:
+            return mended(to_jsonable_python(data, bytes_mode="base64", serialize_unknown=True))
+        except Exception:  # the tool's own object: a circle, a bad `__str__`
+            return f"<{type(data).__name__}>"
 
 
 class Tombstone(_Event):

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
+
+from fsm_agent.model.surrogates import mended_text
+from fsm_agent.tools.declare import called
+from fsm_agent.tools.faults import text_of_fault
+from fsm_agent.tools.gate import checked_text
+from fsm_agent.tools.job import Job, Raised, Returned
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +31,18 @@ class Block:
 
     reason: str
 
+    def __post_init__(self) -> None:
+        checked_text(self.reason, "Block(reason=...)")
+
 
 @dataclass(frozen=True, slots=True)
 class Prevent:
     """The run ends here, with the terminal reason `stop_hook_prevented`."""
 
     reason: str
+
+    def __post_init__(self) -> None:
+        checked_text(self.reason, "Prevent(reason=...)")
 
 
 StopHook: TypeAlias = Callable[[StopHookInput], Awaitable[Block | Prevent | None]]
@@ -67,58 +79,21 @@ async def ask_stop_hooks(
     problems: list[tuple[str, str]] = []
     for hook in hooks:
         name = getattr(hook, "__name__", type(hook).__name__)
-        answer = await _ask(hook, given, timeout=timeout, grace=grace)
+        job = Job(partial(called, partial(hook, given), on_the_loop=True), name=f"stop hook {name}")
+        answer = await job.within(timeout, grace=grace)
         match answer:
-            case Prevent(reason):
-                return HookVerdict("prevent", (reason,), tuple(problems))
-            case Block(reason):
-                reasons.append(reason)
-            case None:
+            case Returned(Prevent(reason)):
+                return HookVerdict("prevent", (mended_text(reason),), tuple(problems))
+            case Returned(Block(reason)):
+                reasons.append(mended_text(reason))
+            case Returned(None):
                 pass
-            case TimeoutError():
+            case Returned(other):
+                kind = type(other).__name__
+                problems.append(("hook_error", f"The stop hook {name} returned a {kind}, not a Block or Prevent."))
+            case Raised(fault):
+                told = mended_text(text_of_fault(fault))
+                problems.append(("hook_error", f"The stop hook {name} failed with {told}; it is passed."))
+            case None:
                 problems.append(("hook_timeout", f"The stop hook {name} took longer than {timeout:g} s; it is passed."))
-            case BaseException():
-                problems.append(("hook_error", f"The stop hook {name} failed with {_named(answer)}; it is passed."))
-            case _:
-                problems.append(
-                    ("hook_error", f"The stop hook {name} returned a {type(answer).__name__}, not a Block or Prevent.")
-                )
     return HookVerdict("block" if reasons else "pass", tuple(reasons), tuple(problems))
-
-
-def _named(error: BaseException) -> str:
-    try:
-        return f"{type(error).__name__}: {error}"[:500]
-    except Exception:
-        return type(error).__name__
-
-
-async def _ask(hook: StopHook, given: StopHookInput, *, timeout: float, grace: float) -> object:
-    """The hook's answer, or what it raised. A hook that does not heed its cancellation is left behind after a grace."""
-    task = asyncio.ensure_future(_call(hook, given))
-    try:
-        done, _ = await asyncio.wait({task}, timeout=timeout)
-    except asyncio.CancelledError:
-        await _stop(task, grace)
-        raise
-    if not done:
-        await _stop(task, grace)
-        return TimeoutError()
-    return task.result()
-
-
-async def _call(hook: StopHook, given: StopHookInput) -> object:
-    try:
-        return await hook(given)
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        return error
-    except BaseException as error:
-        return error
-
-
-async def _stop(task: asyncio.Future[object], grace: float) -> None:
-    task.cancel()
-    await asyncio.wait({task}, timeout=grace)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from fsm_agent.loop.channel import Channel
 from fsm_agent.loop.events import Event, Terminal
+from fsm_agent.loop.prompt import user_content
+from fsm_agent.model.surrogates import mended_text
 
 if TYPE_CHECKING:
     from fsm_agent.loop.driver import Driver
@@ -43,8 +45,12 @@ class Run(AsyncIterator[Event]):
     @property
     def result(self) -> RunResult:
         """How the run ended. Raises `RuntimeError` while it goes on."""
+        if self._driver.result is not None:
+            return self._driver.result
         if self._task is None or not self._task.done():
             raise RuntimeError("The run has not ended yet; iterate it to its end, or await it, to have a result.")
+        if self._task.cancelled():
+            raise RuntimeError("The run was cancelled together with its event loop, so there is no result.")
         return self._task.result()
 
     @property
@@ -62,18 +68,22 @@ class Run(AsyncIterator[Event]):
         """End the run: no further request is made, tools are cancelled, the history stays valid.
 
         May be called at any time, from any task or thread, more than once. The run still ends with its terminal event,
-        within `limits.abort_grace` of the slowest tool.
+        within `limits.abort_grace` of the slowest tool. `why` becomes the result's `detail` (an exception is told in
+        its own words).
         """
-        self._call(self._driver.abort, why)
+        self._call(self._driver.abort, mended_text(str(why)))
 
     def send(self, message: str | list[dict[str, Any]]) -> None:
         """Queue a message of the user: the model gets it after the tool results of this turn.
 
-        If the run ends before that, the message is in `result.undelivered`. May be called from any thread.
+        If the run ends before that, the message is in `result.undelivered`. May be called from any thread. Raises
+        `ValueError` for a blank message, `RuntimeError` when the run has ended.
         """
-        if not message or (isinstance(message, str) and not message.strip()):
-            raise ValueError("The message is blank; send some text, or a list of content blocks.")
-        self._call(self._driver.conversation.queued.append, message)
+        content = user_content(message, "message")
+        if self._task is not None and self._task.done():
+            raise RuntimeError("The run has ended; give the message to the next one: machine.run(..., history=result).")
+        # A deque is safe to append to from any thread.
+        self._driver.conversation.queued.append(content)
 
     def _call(self, function: Any, *args: Any) -> None:
         if self._loop is None or self._loop.is_closed() or _running_loop() is self._loop:
@@ -91,9 +101,13 @@ class Run(AsyncIterator[Event]):
             raise StopAsyncIteration
         if self._iterating:
             raise RuntimeError("The run is already being iterated; one task at a time may ask for its next event.")
+        self._check_loop()
         self._iterating = True
         try:
             event = await self._next()
+        except StopAsyncIteration:  # somebody else awaits the run, or closes it
+            self._ended = True
+            raise
         except BaseException:
             self._ended = True
             await self._close()
@@ -121,6 +135,7 @@ class Run(AsyncIterator[Event]):
 
     async def finish(self) -> RunResult:
         """Run to the end without looking at the events (that are left)."""
+        self._check_loop()
         self._ended = True
         task = self._start()
         self._channel.stop_listening()
@@ -137,10 +152,20 @@ class Run(AsyncIterator[Event]):
             self._task.add_done_callback(self._channel.producer_ended)
         return self._task
 
+    def _check_loop(self) -> None:
+        """What one event loop has begun, no other can wait for."""
+        if self._task is None or self._task.done() or self._loop is asyncio.get_running_loop():
+            return
+        raise RuntimeError(
+            "The run belongs to another event loop; iterate, await and close it there (`abort` and `send` may be "
+            "called from anywhere)."
+        )
+
     # ---- ending it
 
     async def aclose(self) -> None:
         """End the run now, and wait until it has left nothing behind."""
+        self._check_loop()
         self._ended = True
         await self._close()
 

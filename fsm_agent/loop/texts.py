@@ -30,6 +30,7 @@ BUDGET_LEFT = (
 BUDGET_REFUSAL = "Not run: the run has spent its budget."
 
 UNREPAIRED = {
+    "prompt_too_long": "The request and the reply together are larger than the context window of the model.",
     "max_tokens": "The reply reached the output limit again and again; what there is of it is kept.",
     "refusal": "The model refused to answer.",
     "empty": "The model ended its turn twice without anything that a user could see.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from json import JSONDecodeError
 from types import MappingProxyType
 from typing import Any, Final, cast
@@ -91,6 +91,8 @@ _MEDIA: Final = re.compile(
     r"|\.(image|document|pdf)\.source\.",
     re.IGNORECASE,
 )
+# h11's words for a header that cannot be sent. Most often it is an API key with a line end.
+_HEADER_VALUE: Final = re.compile(r"(Illegal header value) .*", re.DOTALL)
 _MODEL: Final = re.compile(r"^\s*model:|\bmodel\b.*(not exist|not found|not available|retired)", re.IGNORECASE)
 
 # Libraries whose errors are errors of the transport. Named, not imported: an error of theirs can only come from one
@@ -241,6 +243,9 @@ def _transport_failure(error: BaseException) -> Failure:
         return Failure(_R.RETRYABLE, PROTOCOL, said)
     if isinstance(error, TimeoutError) or bare & {"TimeoutException", "APITimeoutError"}:
         return Failure(_R.RETRYABLE, TIMEOUT, said)
+    if "APIConnectionError" in bare and error.__cause__ is not None:
+        # The SDK wraps whatever its transport raised, a closed client and a wrong URL too.
+        return replace(_transport_failure(error.__cause__), message=said)
     from_transport = any(module in _TRANSPORT for module, _ in names) and not bare & _OUR_FAULT
     if from_transport or isinstance(error, OSError | EOFError) or "APIConnectionError" in bare:
         return Failure(_R.RETRYABLE, CONNECTION, said)
@@ -259,7 +264,7 @@ def _said(error: BaseException) -> str:
 
 def _text_of(error: BaseException) -> str:
     try:
-        return str(error)
+        return _HEADER_VALUE.sub(r"\1 (not shown, for it may be a key)", str(error))
     except Exception:
         return "(its text cannot be made)"
 

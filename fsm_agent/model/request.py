@@ -43,6 +43,8 @@ class ModelRequest:
     """A turn of the conversation, or a summary of it."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     query: Mapping[str, str] = field(default_factory=dict[str, str])
+    surplus_cache_marks: int = 0
+    """How many cache marks more it has than the API takes."""
 
     def json(self) -> dict[str, Any]:
         """The body parsed, anew with each call: for tests and scripted models, not for the loop."""
@@ -122,11 +124,12 @@ class RequestTemplate:
             system_bytes,
             tool_bytes,
         ]
-        marks = sum(_marks(part) for part in [*parts, messages]) if self._cache else 0
+        marks = sum(_marks(part) for part in [*parts, messages])
         if self._cache and marks < MOST_CACHE_MARKS:
             parts.append(b',"cache_control":{"type":"ephemeral"}')
         body = b"".join([*parts, b',"messages":', messages, b"}"])
-        return ModelRequest(model, body, max_tokens, purpose, self.headers, self.query)
+        surplus = max(0, marks - MOST_CACHE_MARKS)
+        return ModelRequest(model, body, max_tokens, purpose, self.headers, self.query, surplus)
 
     def fixed_tokens(self, system: System | EllipsisType = ...) -> int:
         """Estimate of the tokens of system prompt and tools: a quarter of their characters."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 from fsm_agent.model.faults import PROTOCOL, StreamFault
@@ -31,6 +31,10 @@ KEEPALIVE: Final = "keepalive"
 
 # After one of these the end of the body is due. It is waited for, briefly, so that the connection can be used again.
 _LAST_EVENTS: Final = frozenset({"message_stop", "error"})
+NO_KEY: Final = (
+    "There is no key for the Messages API; set ANTHROPIC_API_KEY, or give AgentMachine(client=...) an `AsyncAnthropic` "
+    "with an `api_key`."
+)
 _END_OF_BODY_SECONDS: Final = 0.05
 _MOST_BODY_BYTES: Final = 65_536
 
@@ -44,8 +48,23 @@ class SdkTransport:
 
     def __init__(self, client: anthropic.AsyncAnthropic | None = None) -> None:
         self._client = client
-        # A client's connections belong to the event loop that made them.
-        self._own: WeakKeyDictionary[asyncio.AbstractEventLoop, anthropic.AsyncAnthropic] = WeakKeyDictionary()
+        self._spare: anthropic.AsyncAnthropic | None = None
+        """Made to see whether it could be used; the first event loop that asks gets it."""
+        self._missing: str | None = None
+        # A client's connections belong to the event loop that made them. Each is held by an async generator, which the
+        # loop closes when it ends, or when the transport is collected.
+        self._own: WeakKeyDictionary[asyncio.AbstractEventLoop, _OwnClient] = WeakKeyDictionary()
+
+    def missing(self) -> str:
+        """Why no request could be sent (there is no key), in a sentence; '' if nothing is known to be missing."""
+        if self._missing is None:
+            client = self._client
+            if client is None:
+                from anthropic import AsyncAnthropic
+
+                client = self._spare = AsyncAnthropic()
+            self._missing = "" if _has_key(client) else NO_KEY
+        return self._missing
 
     async def __call__(self, request: ModelRequest) -> AsyncGenerator[dict[str, Any], None]:
         response = await self._sent(request)
@@ -79,7 +98,7 @@ class SdkTransport:
         from anthropic import AsyncStream
         from anthropic.types import Message, RawMessageStreamEvent
 
-        stream = await self._ready_client().post(
+        stream = await (await self._ready_client()).post(
             "/v1/messages",
             content=request.body,
             cast_to=Message,
@@ -89,7 +108,7 @@ class SdkTransport:
         )
         return stream.response
 
-    def _ready_client(self) -> anthropic.AsyncAnthropic:
+    async def _ready_client(self) -> anthropic.AsyncAnthropic:
         if self._client is not None:
             return self._client
         loop = asyncio.get_running_loop()
@@ -97,14 +116,45 @@ class SdkTransport:
         if own is None:
             from anthropic import AsyncAnthropic
 
-            own = self._own[loop] = AsyncAnthropic()
-        return own
+            made, self._spare = self._spare or AsyncAnthropic(), None
+            own = self._own[loop] = _OwnClient(made, _open(made))
+            await anext(own.open)
+        return own.client
 
     async def aclose(self) -> None:
         """Close the client that was made here for this event loop, if there is one."""
         own = self._own.pop(asyncio.get_running_loop(), None)
         if own is not None:
-            await own.close()
+            await own.open.aclose()
+
+
+class _OwnClient(NamedTuple):
+    client: anthropic.AsyncAnthropic
+    open: AsyncGenerator[None, None]
+
+
+_OPEN: Final[set[anthropic.AsyncAnthropic]] = set()
+"""Our clients that are not closed. What is in here is not collected, and its sockets with it, before it is closed."""
+
+
+async def _open(client: anthropic.AsyncAnthropic) -> AsyncGenerator[None, None]:
+    """As long as this waits, the client is in use."""
+    _OPEN.add(client)
+    try:
+        yield
+    finally:
+        _OPEN.discard(client)
+        await client.close()
+
+
+def _has_key(client: anthropic.AsyncAnthropic) -> bool:
+    """Whether a request could be signed. A client of another kind (a cloud's, a user's own) is taken at its word."""
+    from anthropic import AsyncAnthropic
+
+    if type(client) is not AsyncAnthropic or client.credentials is not None:
+        return True
+    headers = {name.lower(): value for name, value in client.default_headers.items()}
+    return bool(headers.get("x-api-key") or headers.get("authorization"))
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:

@@ -29,7 +29,7 @@ from fsm_agent.session.message import (
     user_message,
 )
 from fsm_agent.session.repair import repaired
-from fsm_agent.session.tidying import tidied, without_thinking
+from fsm_agent.session.tidying import tidied, without_cache_marks, without_thinking
 
 __all__ = ["Entry", "History", "HistoryError", "Snapshot"]
 
@@ -296,6 +296,16 @@ class History(Sequence[Entry]):
         if notes:
             self.replace(0, len(self), mended)
         return notes
+
+    def drop_cache_marks(self, count: int) -> None:
+        """Take this many cache marks out, the oldest first: the API takes few, and the newest are worth most."""
+        for position, entry in enumerate(self._entries):
+            if count <= 0:
+                return
+            if b'"cache_control":' in entry.data:
+                bare, lost = without_cache_marks(entry.message, count)
+                count -= lost
+                self.replace(position, position + 1, [bare])
 
     def snapshot(self) -> Snapshot:
         return Snapshot(self._entries, len(self._entries), self._tokens, self.tokens_at_reply)

@@ -54,6 +54,29 @@ def _tidied_block(block: JsonObject) -> JsonObject | None:
     return block
 
 
+def without_cache_marks(message: Message, most: int) -> tuple[Message, int]:
+    """The message without its first `most` cache marks, and how many it lost.
+
+    >>> from fsm_agent.session.message import Message
+    >>> block = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
+    >>> without_cache_marks(Message({"role": "user", "content": [block, block]}), 1)[0]["content"][0]
+    {'type': 'text', 'text': 'a'}
+    """
+    lost = 0
+
+    def bare(block: JsonObject) -> JsonObject:
+        nonlocal lost
+        inner = inner_blocks(block)
+        if any("cache_control" in part for part in inner):
+            block = {**block, "content": [bare(part) for part in inner]}
+        if "cache_control" not in block or lost == most:
+            return block
+        lost += 1
+        return {key: value for key, value in block.items() if key != "cache_control"}
+
+    return with_content(message, [bare(block) for block in blocks_of(message)]), lost
+
+
 def without_thinking(message: Message) -> Message | None:
     """The message for a model that did not make it, or None if that leaves nothing."""
     kept = [block for block in blocks_of(message) if block.get("type") not in THINKING]

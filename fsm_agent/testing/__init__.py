@@ -5,7 +5,8 @@ A scripted model in process takes the place of `call_model`:
 >>> from fsm_agent.testing import Reply, ScriptedModel, tool_use
 >>> model = ScriptedModel([Reply(tool_use("read", {"path": "a.txt"})), Reply("All done.")])
 
-and `MessagesServer` is the same over HTTP, for any client.
+and `MessagesServer` is the same over HTTP, for any client. `from_witness` makes a run of the engine from what the
+checker found, and `covering_witnesses` gives runs through every two transitions that can follow each other.
 """
 
 from fsm_agent.testing.answers import count_events
@@ -39,23 +40,29 @@ from fsm_agent.testing.script import (
 )
 from fsm_agent.testing.scripted import ScriptedModel
 from fsm_agent.testing.server import MessagesServer
+from fsm_agent.testing.witness import NotFollowedError, Rehearsal, Rehearsed, from_witness
+from fsm_agent.testing.witness_cover import Cover, covering_witnesses
 
 __all__ = [
     "ApiError",
     "ApiRefusal",
     "ApiSettings",
     "Chunking",
+    "Cover",
     "Fault",
     "FaultKind",
     "Item",
     "LoggedRequest",
     "MessagesServer",
     "ModelProfile",
+    "NotFollowedError",
     "RateLimits",
     "RawResponse",
     "RealRequestForbidden",
     "RecordedModel",
     "Recorder",
+    "Rehearsal",
+    "Rehearsed",
     "Repeat",
     "Reply",
     "Script",
@@ -65,7 +72,9 @@ __all__ = [
     "Usage",
     "When",
     "count_events",
+    "covering_witnesses",
     "forbid_real_requests",
+    "from_witness",
     "load_cassette",
     "record",
     "recorded_item",

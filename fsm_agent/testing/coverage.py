@@ -11,12 +11,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fsm_agent.machine import Definition
 from fsm_agent.testing.shapes import JsonObject
+
+if TYPE_CHECKING:
+    from fsm_agent.loop.result import RunResult
 
 __all__ = ["COVERAGE", "Coverage", "CoverageReport", "Share", "possible_pairs"]
 
@@ -75,11 +78,25 @@ class CoverageReport:
         return told
 
 
+@dataclass(frozen=True, slots=True)
+class _Universe:
+    """What there is to see of a machine."""
+
+    rows: tuple[tuple[str, str, str, str | None], ...]
+    """Source, trigger, dest and reason."""
+    pairs: tuple[Pair, ...]
+
+    @classmethod
+    def of(cls, definition: Definition) -> _Universe:
+        rows = tuple((row.source, row.trigger, row.dest, row.reason) for row in definition.rows)
+        return cls(rows, possible_pairs(definition))
+
+
 class _Seen:
-    """What was seen of one machine; `definition` is None for what another process has seen."""
+    """What was seen of one machine."""
 
     def __init__(self) -> None:
-        self.definition: Definition | None = None
+        self.universe: _Universe | None = None
         self.runs = 0
         self.rows: Counter[Key] = Counter()
         self.pairs: Counter[Pair] = Counter()
@@ -92,7 +109,9 @@ class Coverage:
         self._seen: dict[str, _Seen] = {}
 
     def add(self, definition: Definition, events: Iterable[Any]) -> None:
-        """Count a run by its events."""
+        """Count a run by its events (none of them while `count_all_runs` counts it anyway)."""
+        if _COUNTED:
+            return
         keys = [(str(event.source), str(event.trigger)) for event in events if event.type == "transition"]
         self._add(definition, keys)
 
@@ -106,7 +125,8 @@ class Coverage:
 
     def _add(self, definition: Definition, keys: Sequence[Key]) -> None:
         seen = self._seen.setdefault(definition.name, _Seen())
-        seen.definition = definition
+        if seen.universe is None:
+            seen.universe = _Universe.of(definition)
         seen.runs += 1
         seen.rows.update(keys)
         seen.pairs.update(zip(keys, keys[1:], strict=False))
@@ -115,18 +135,24 @@ class Coverage:
         """For another process (a worker of pytest-xdist)."""
         return {
             name: {
+                "declared": [list(row) for row in seen.universe.rows],
+                "possible": [[*first, *second] for first, second in seen.universe.pairs],
                 "runs": seen.runs,
                 "rows": [[*key, count] for key, count in seen.rows.items()],
                 "pairs": [[*first, *second, count] for (first, second), count in seen.pairs.items()],
             }
             for name, seen in self._seen.items()
+            if seen.universe is not None
         }
 
-    def merge(self, data: Mapping[str, Any], definitions: Mapping[str, Definition]) -> None:
-        """Add what another process has seen of these machines; what is known of others already is added too."""
+    def merge(self, data: Mapping[str, Any]) -> None:
+        """Add what another process has seen."""
         for name, words in data.items():
             seen = self._seen.setdefault(name, _Seen())
-            seen.definition = seen.definition or definitions.get(name)
+            seen.universe = seen.universe or _Universe(
+                tuple((source, trigger, dest, reason) for source, trigger, dest, reason in words["declared"]),
+                tuple(((one, two), (three, four)) for one, two, three, four in words["possible"]),
+            )
             seen.runs += int(words["runs"])
             for source, trigger, count in words["rows"]:
                 seen.rows[source, trigger] += count
@@ -138,25 +164,24 @@ class Coverage:
         return dict(self._seen[machine].rows) if machine in self._seen else {}
 
     def reports(self) -> list[CoverageReport]:
-        """A report for each machine that was seen and whose declaration is known here."""
-        return [_report(name, seen, seen.definition) for name, seen in self._seen.items() if seen.definition]
+        """A report for each machine that was seen."""
+        return [_report(name, seen, seen.universe) for name, seen in self._seen.items() if seen.universe]
 
 
 COVERAGE = Coverage()
 """What this process has seen: `check_scenario`, `AgentStateMachine` and the fixture `agent_run` add to it."""
 
 
-def _report(name: str, seen: _Seen, definition: Definition) -> CoverageReport:
-    rows = {row.key: row for row in definition.rows}
-    taken = [rows[key] for key in seen.rows if key in rows]
-    moves, reasons = {(row.source, row.dest) for row in taken}, {row.reason for row in taken}
+def _report(name: str, seen: _Seen, universe: _Universe) -> CoverageReport:
+    taken = [row for row in universe.rows if (row[0], row[1]) in seen.rows]
+    moves, reasons = {(row[0], row[2]) for row in taken}, {row[3] for row in taken}
     return CoverageReport(
         name,
         seen.runs,
-        _share("rows", {key: key in seen.rows for key in rows}, _row_name),
-        _share("transitions", {(r.source, r.dest): (r.source, r.dest) in moves for r in rows.values()}, _move_name),
-        _share("pairs", {pair: pair in seen.pairs for pair in possible_pairs(definition)}, _pair_name),
-        _share("reasons", {reason: reason in reasons for reason in definition.reasons}, str),
+        _share("rows", {(row[0], row[1]): row in taken for row in universe.rows}, _row_name),
+        _share("transitions", {(row[0], row[2]): (row[0], row[2]) in moves for row in universe.rows}, _move_name),
+        _share("pairs", {pair: pair in seen.pairs for pair in universe.pairs}, _pair_name),
+        _share("reasons", {row[3]: row[3] in reasons for row in universe.rows if row[3] is not None}, str),
     )
 
 
@@ -213,3 +238,34 @@ def _visit(start: int, asked: Mapping[int, set[int]]) -> set[int]:
                 seen.add(dest)
                 waiting.append(dest)
     return seen
+
+
+def count_all_runs() -> Callable[[], None]:
+    """From now on count every run of a machine in this process. What it returns ends that.
+
+    It stands in the way of each row that fires, so it is for test sessions only.
+    """
+    from unittest.mock import patch
+
+    from fsm_agent.loop.driver import Driver
+
+    drive = Driver.drive
+
+    async def counted(driver: Driver) -> RunResult:
+        result = await drive(driver)
+        COVERAGE.add_trace(driver.machine.definition, result.trace)
+        return result
+
+    patched = patch.object(Driver, "drive", counted)
+    patched.start()
+    _COUNTED.append(True)
+
+    def stop() -> None:
+        patched.stop()
+        _COUNTED.pop()
+
+    return stop
+
+
+_COUNTED: list[bool] = []
+"""Not empty while `count_all_runs` counts: then what the kit plays is counted there, and not twice."""

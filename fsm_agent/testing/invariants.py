@@ -12,6 +12,8 @@ I10 Each tool that started finished once, and is silent afterwards; each message
 I11 An error is shown at most once, before the end, and never when the run repaired it.
 I12 The usage is that of all responses, each counted once.
 I13 After an abort there is no new request, and the end comes in time.
+
+Beside them `prefix`: without an edit that was told of, each request begins with the messages of the one before.
 """
 
 import json
@@ -198,9 +200,31 @@ def _explained(run: ObservedRun) -> Iterator[str]:
         yield f"{len(run.exchanges)} requests were sent, and {announced} announced"
 
 
+def _prefix(run: ObservedRun) -> Iterator[str]:
+    """What was sent stays as it was sent, so that the prompt cache serves it: only an edit that was told of, or another
+    model, may change it."""
+    sent: tuple[str, str] | None = None
+    edited = False
+    numbers = iter(run.exchanges)
+    for event in run.events:
+        edited = edited or isinstance(event, ContextEdit)
+        exchange = next(numbers, None) if isinstance(event, StreamRequestStart) else None
+        if exchange is None or exchange.kind != "turn":
+            continue
+        messages = json.dumps(exchange.messages, ensure_ascii=False)[:-1]
+        if sent is not None and not edited and sent[0] == exchange.model and not messages.startswith(sent[1]):
+            yield f"the request for {exchange.model} changes what the one before it sent, and no edit was told of"
+        sent, edited = (exchange.model, messages), False
+
+
 def _balanced_tools(run: ObservedRun) -> Iterator[str]:
     stage: dict[str, str] = {}
-    for event in run.all(Progress):
+    for event in run.events:
+        if isinstance(event, StreamRequestStart):
+            still = [call for call, at in stage.items() if at == "started"]
+            yield from (f"the call {call} was still running when the next request was made" for call in still)
+        if not isinstance(event, Progress):
+            continue
         before = stage.get(event.tool_use_id)
         if event.kind == "tool_started":
             if before == "started":
@@ -289,6 +313,7 @@ _ALWAYS: tuple[tuple[str, _Check], ...] = (
 _ON_EVENTS: tuple[tuple[str, _Check], ...] = (
     ("I7", _declared),
     ("I8", _explained),
+    ("prefix", _prefix),
     ("I10", _balanced_tools),
     ("I10", _balanced_messages),
     ("I10", _told_history),

@@ -100,7 +100,7 @@ class Stage:
         scenario: Scenario,
         *,
         script: Script | None = None,
-        cue: Callable[[], Awaitable[object]] | None = None,
+        cue: Callable[[Any], Awaitable[object]] | None = None,
     ) -> None:
         self.scenario = scenario
         self.events: list[Event] = []
@@ -132,6 +132,13 @@ class Stage:
         return machine.with_changes(**stand_ins(machine, self.scenario), client=None, deps=deps, strict=True)
 
     @property
+    def consumer(self) -> asyncio.Task[None]:
+        """The task that iterates the run. Raises `RuntimeError` before the start."""
+        if self._consumer is None:
+            raise RuntimeError("The run has not been started yet.")
+        return self._consumer
+
+    @property
     def exchanges(self) -> list[Exchange]:
         """The requests so far."""
         return self._observed.exchanges
@@ -142,7 +149,7 @@ class Stage:
         stream = self._observed(request)
         try:
             if self._cue is not None:
-                await self._cue()
+                await self._cue(request)
             self.answered += 1
             self._schedule(self.answered)
             async for event in stream:

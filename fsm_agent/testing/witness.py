@@ -24,9 +24,11 @@ from fsm_agent.loop.actions import ACTIONS, ActionFunction
 from fsm_agent.loop.agent import AgentMachine
 from fsm_agent.loop.deps import Deps
 from fsm_agent.loop.effects import EFFECTS
-from fsm_agent.loop.events import Event, StreamEvent, StreamRequestStart, Transition
+from fsm_agent.loop.events import Event, StreamEvent, Transition
 from fsm_agent.loop.visit import EffectFunction
 from fsm_agent.machine import Automaton, Control, Decision, Definition, HoleError, Limits, LoopLimits, Row
+from fsm_agent.testing.invariants import ObservedRun
+from fsm_agent.testing.observed import ObservedModel
 from fsm_agent.testing.script import Item
 from fsm_agent.testing.scripted import ScriptedModel
 from fsm_agent.testing.witness_script import ALL_TOKENS, script_of, token_budget
@@ -68,6 +70,8 @@ class Rehearsed:
     something else. Empty for the witnesses of the shipped machine."""
     hole: HoleError | None = None
     """Nothing fires where the witness ends: the machine has a hole there."""
+    observed: ObservedRun | None = None
+    """The run and what it sent, for `assert_invariants`; None for a run that was closed, or that had a client."""
 
 
 def from_witness(
@@ -108,7 +112,7 @@ def _steps(witness: Path) -> tuple[Step, ...]:
 
 def _runnable(definition: Definition) -> Definition:
     """The machine with all the limits that the engine's own effects look at."""
-    own: type[BaseModel] = definition.limits
+    own = cast("type[BaseModel]", definition.limits)  # a machine that is only checked may have limits of any kind
     if issubclass(own, LoopLimits):
         return definition
     both = create_model(own.__name__, __base__=(own, LoopLimits))
@@ -165,9 +169,11 @@ class Rehearsal:
         """
         stage = Stage(self.steps)
         events: list[Event] = []
-        result, hole = None, None
+        result, observed, hole = None, None, None
+        model = ObservedModel(ScriptedModel(self.script)) if client is None else None
+        machine = self._machine(stage, client, model)
         try:
-            async with self._machine(stage, client).run(PROMPT) as run:
+            async with machine.run(PROMPT) as run:
                 stage.run = run
                 async for event in run:
                     events.append(event)
@@ -175,7 +181,7 @@ class Rehearsal:
         except _EndOfWitness:
             pass
         except HoleError as error:
-            if not self._falls(stage):
+            if not stage.complete:
                 raise
             hole = error
         except Exception as error:
@@ -184,14 +190,14 @@ class Rehearsal:
             raise self._otherwise(stage, stage.fault) from error
         else:
             result = run.result
+            if model is not None:
+                observed = ObservedRun(machine, events, result, model.exchanges, aborted_at=stage.aborted_at)
         trace = tuple(event.trigger for event in events if isinstance(event, Transition))
-        return Rehearsed(trace, tuple(events), result, tuple(stage.forced), hole)
+        return Rehearsed(trace, tuple(events), result, tuple(stage.forced), hole, observed)
 
-    def _falls(self, stage: Stage) -> bool:
-        """The witness is at its end: before a hole, or in one."""
-        return stage.complete or (self.steps[-1].trigger is None and stage.moves == len(self.steps) - 1)
-
-    def _machine(self, stage: Stage, client: anthropic.AsyncAnthropic | None) -> AgentMachine:
+    def _machine(
+        self, stage: Stage, client: anthropic.AsyncAnthropic | None, model: ObservedModel | None
+    ) -> AgentMachine:
         fallbacks = self._bounds.get("max_fallbacks")
         if fallbacks is None:
             fallbacks = 1 + sum(step.trigger == "model_fallback" for step in self.steps)
@@ -208,29 +214,22 @@ class Rehearsal:
             can_use_tool=stage.permission,
             effects={name: stage.staged(name, self._effects.get(name)) for name in names},
             actions=self._actions,
-            deps=Deps(
-                call_model=ScriptedModel(self.script) if client is None else None,
-                sleep=stage.sleep,
-                autocompact=stage.autocompact,
-            ),
+            deps=Deps(call_model=model, sleep=stage.sleep, autocompact=stage.autocompact),
             output_type=int if needs_output else None,
             strict=True,
         )
         machine.stage = stage
+        machine.call_model = stage.overheard(machine.call_model)
         machine.automaton = _UntilTheEnd(self.definition, self._bounds, stage)
         return machine
 
     def _see(self, stage: Stage, event: Event) -> None:
-        """Compare the moves, and abort where the model is to be interrupted."""
+        """Compare the moves, and abort where the user has seen enough."""
         if isinstance(event, Transition):
             self._compare(stage, event)
             stage.moved()
-        elif isinstance(event, StreamEvent):
-            if stage.wants("response") == ABORTED and event.text and stage.run is not None:
-                stage.run.abort("The witness says so.")
-        elif isinstance(event, StreamRequestStart):
-            if stage.wants("compact") == ABORTED and stage.run is not None:
-                stage.run.abort("The witness says so.")
+        elif isinstance(event, StreamEvent) and event.text and stage.wants("response") == ABORTED:
+            stage.abort()
 
     def _compare(self, stage: Stage, event: Transition) -> None:
         if stage.fault:

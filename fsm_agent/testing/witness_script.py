@@ -72,7 +72,7 @@ def _error(status: int, kind: str, message: str | None = None) -> Callable[[Mapp
 
 
 def _always(item: Item) -> Callable[[Mapping[str, str]], Item]:
-    return lambda later: item
+    return lambda _: item
 
 
 def _reply(*blocks: str, stop: str) -> Callable[[Mapping[str, str]], Item]:

@@ -8,7 +8,7 @@ not have (an older conversation that can be folded, a compaction a turn ago), th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fsm_agent.context.view import ContextView
     from fsm_agent.loop.conversation import Conversation
     from fsm_agent.loop.run import Run
+    from fsm_agent.model.transport import CallModel
     from fsm_agent.verify import Step
 
 ABORTED: Final = "aborted"
@@ -69,11 +70,16 @@ class Stage:
         self.forced: list[Expected] = []
         """Outcomes that the world could not bring about, so that they were given in its place."""
         self.fault = ""
+        """What the run did that the witness does not say."""
+        self.aborted_at: float | None = None
+        """Seconds of the event loop's clock."""
         self.run: Run | None = None
 
     @property
     def complete(self) -> bool:
-        return self.moves == len(self.steps)
+        """The run has done all that the witness says. The last step may have outcomes without a row that fires."""
+        rest = self.steps[self.moves :]
+        return not rest or (rest[0].trigger is None and self.performed == len(rest[0].outcomes))
 
     def wants(self, effect: str) -> str | None:
         """The outcome that an effect in progress must come to."""
@@ -93,19 +99,27 @@ class Stage:
         self.fault = f"it asks for the effect {effect!r} there"
         raise AssertionError(self.fault)
 
-    async def hang(self) -> Any:
-        """Something takes long, and the user aborts the run meanwhile."""
+    def abort(self) -> None:
+        """The user ends the run."""
         assert self.run is not None
+        if self.aborted_at is None:
+            self.aborted_at = asyncio.get_running_loop().time()
         self.run.abort("The witness says so.")
+
+    async def hang(self) -> None:
+        """Something takes long, and the user ends the run meanwhile."""
+        self.abort()
         await asyncio.Event().wait()
 
     def staged(self, effect: str, real: EffectFunction | None) -> EffectFunction:
         """The effect with the world arranged for it; without a real one, it only says what it must come to."""
 
-        async def perform(visit: Visit) -> Outcome | str:
+        async def perform(visit: Visit) -> Outcome:
             wanted = self.expect(effect)
             if real is None:
-                return await self.hang() if wanted.outcome == ABORTED else Outcome(wanted.outcome, str(wanted))
+                if wanted.outcome == ABORTED:
+                    await self.hang()
+                return Outcome(wanted.outcome, str(wanted))
             if (effect, wanted.outcome) in ARRANGED:
                 ARRANGED[effect, wanted.outcome](visit.conversation)
             given = await real(visit)
@@ -113,9 +127,28 @@ class Stage:
             if given.name == wanted.outcome:
                 return given
             self.forced.append(wanted)
-            return await self.hang() if wanted.outcome == ABORTED else Outcome(wanted.outcome, given.detail, given.value)
+            if wanted.outcome == ABORTED:
+                await self.hang()
+            return Outcome(wanted.outcome, given.detail, given.value)
 
         return perform
+
+    def overheard(self, call_model: CallModel) -> CallModel:
+        """The model, and a user who does not wait for its summary. (What is streamed of one is not shown.)"""
+
+        async def call(request: Any) -> AsyncGenerator[dict[str, Any], None]:
+            stream = call_model(request)
+            try:
+                async for event in stream:
+                    if self.wants("compact") == ABORTED:
+                        self.abort()
+                    yield event
+            finally:
+                close = getattr(stream, "aclose", None)
+                if close is not None:
+                    await close()
+
+        return call
 
     # ---- what the world answers
 
@@ -142,6 +175,8 @@ class Stage:
                 return Prevent("Enough.")
             case "aborted":
                 await self.hang()
+            case _:
+                pass
         return None
 
     async def _after_tool(self, *_: object) -> Stop | None:
@@ -166,6 +201,8 @@ class Stage:
                 raise RuntimeError("The witness says that the context cannot be made.")
             case "aborted":
                 await self.hang()
+            case _:
+                pass
         return None
 
     def output_ceiling(self, limits: Any) -> int:

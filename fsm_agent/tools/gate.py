@@ -12,6 +12,17 @@ from fsm_agent.tools.declare import Tool
 from fsm_agent.tools.result import ToolResult
 
 
+def checked_text(value: object, where: str) -> None:
+    """Raise `TypeError` where a hook is at fault, not later where the loop reads what it answered.
+
+    >>> Deny(None)
+    Traceback (most recent call last):
+    TypeError: Deny(reason=...) was given NoneType; give text.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{where} was given {type(value).__name__}; give text.")
+
+
 @dataclass(frozen=True, slots=True)
 class Allow:
     """The call may run."""
@@ -24,12 +35,18 @@ class Deny:
     reason: str
     stop: bool = False
 
+    def __post_init__(self) -> None:
+        checked_text(self.reason, "Deny(reason=...)")
+
 
 @dataclass(frozen=True, slots=True)
 class Defer:
     """Not decided yet: the call does not run, and the run ends with `tool_deferred`."""
 
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        checked_text(self.reason, "Defer(reason=...)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +59,9 @@ class Change:
     input: dict[str, Any]
     note: str = ""
 
+    def __post_init__(self) -> None:
+        checked_text(self.note, "Change(note=...)")
+
 
 @dataclass(frozen=True, slots=True)
 class Note:
@@ -49,12 +69,18 @@ class Note:
 
     text: str
 
+    def __post_init__(self) -> None:
+        checked_text(self.text, "Note(text=...)")
+
 
 @dataclass(frozen=True, slots=True)
 class Stop:
     """The result stands, calls that have not started do not run, and the run ends with `hook_stopped`."""
 
     reason: str
+
+    def __post_init__(self) -> None:
+        checked_text(self.reason, "Stop(reason=...)")
 
 
 Permission: TypeAlias = Allow | Deny | Defer

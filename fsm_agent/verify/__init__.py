@@ -23,9 +23,10 @@ from fsm_agent.verify.contracts import (
     Performs,
     amended,
 )
+from fsm_agent.verify.coverage import UndecidedPairError, transition_pairs
 from fsm_agent.verify.obligations import Verdict
 from fsm_agent.verify.refine import Refinement, refine
-from fsm_agent.verify.report import Cycle, DeadRow, Hole, Report, Unproved
+from fsm_agent.verify.report import Cycle, DeadRow, Hole, Report, UnprovedError
 from fsm_agent.verify.witness import Lasso, Step, Witness, WitnessError, replay
 
 __all__ = [
@@ -54,7 +55,8 @@ __all__ = [
     "Refinement",
     "Report",
     "Step",
-    "Unproved",
+    "UndecidedPairError",
+    "UnprovedError",
     "Verdict",
     "Witness",
     "WitnessError",
@@ -64,4 +66,5 @@ __all__ = [
     "records",
     "refine",
     "replay",
+    "transition_pairs",
 ]

@@ -1,4 +1,4 @@
-"""What the shipped loop should do: the second entry in the books, beside the table of `fsm_agent.machine.agent_loop`."""
+"""What the shipped loop should do: the second entry in the books, beside the table in `fsm_agent.machine`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,19 @@ from fsm_agent.verify.contracts import Always, Answers, Contract, Counts, Enters
 
 # What a recovery counts within one turn.
 PER_TURN = frozenset(
-    (
-        "transport_retries stream_resumes max_output_tokens_recoveries malformed escalated empty_nudged compact_attempts "
-        "media_removals pauses collapse_drained reactive_compact_attempted"
-    ).split()
+    [
+        "transport_retries",
+        "stream_resumes",
+        "max_output_tokens_recoveries",
+        "malformed",
+        "escalated",
+        "empty_nudged",
+        "compact_attempts",
+        "media_removals",
+        "pauses",
+        "collapse_drained",
+        "reactive_compact_attempted",
+    ]
 )
 # The triggers that begin a turn, and those after a well-formed reply that no tool follows.
 REPLIES = "pause_turn output_retry stop_hook_blocking token_budget_continuation"
@@ -48,10 +57,22 @@ ANSWERS: tuple[Contract, ...] = (
             "budget_spent": "spend_limit",
             "aborted": "abort",
             **dict.fromkeys(
-                (
-                    "end_turn max_tokens pause_turn refusal empty malformed_tool_use prompt_too_long media_rejected "
-                    "retryable overloaded model_unavailable cut unknown fatal"
-                ).split(),
+                [
+                    "end_turn",
+                    "max_tokens",
+                    "pause_turn",
+                    "refusal",
+                    "empty",
+                    "malformed_tool_use",
+                    "prompt_too_long",
+                    "media_rejected",
+                    "retryable",
+                    "overloaded",
+                    "model_unavailable",
+                    "cut",
+                    "unknown",
+                    "fatal",
+                ],
                 "response_ended",
             ),
         },
@@ -112,7 +133,9 @@ ANSWERS: tuple[Contract, ...] = (
             "nothing": "reactive_compact_retry compact_shorter_retry media_failure abort",
         },
     ),
-    Answers("escalation", {"raised": "max_output_tokens_escalate", "at_ceiling": "max_output_tokens_recovery output_limit"}),
+    Answers(
+        "escalation", {"raised": "max_output_tokens_escalate", "at_ceiling": "max_output_tokens_recovery output_limit"}
+    ),
     Answers(
         "output",
         {
@@ -142,7 +165,9 @@ ENTRIES: tuple[Contract, ...] = (
     Enters("calling_model", "context_ready context_compacted context_refilled transport_retry overload_retry"),
     Enters("executing_tools", "tools_requested", when=Fact("response", "tool_use")),
     Enters("recovering", "response_ended compact_shorter_retry"),
-    Enters("completed", "complete", when=(Fact("response", "end_turn"), Fact("output", "valid"), Fact("hooks", "pass"))),
+    Enters(
+        "completed", "complete", when=(Fact("response", "end_turn"), Fact("output", "valid"), Fact("hooks", "pass"))
+    ),
     Enters("aborted_streaming", "abort"),
     Enters("aborted_tools", "abort", when=Fact("tools", "aborted")),
     Enters("max_turns", "turn_limit pause_turn_limit stop_hook_turn_limit", when=Not(Below("turn"))),
@@ -174,7 +199,9 @@ ENTRIES: tuple[Contract, ...] = (
     ),
     Enters("stop_hook_prevented", "stop_hook_prevent", when=Fact("hooks", "prevent")),
     Enters(
-        "stop_hook_limit", "stop_hook_limit", when=(Fact("hooks", "block"), Not(Below("stop_hook_blocks")), Below("turn"))
+        "stop_hook_limit",
+        "stop_hook_limit",
+        when=(Fact("hooks", "block"), Not(Below("stop_hook_blocks")), Below("turn")),
     ),
 )
 
@@ -204,7 +231,9 @@ ORDER: tuple[Contract, ...] = (
         "media",
         when=(
             Fact("response", "media_rejected"),
-            AnyOf(Below("media_removals"), Fact("compact", "failed", "head_too_long"), Flag("reactive_compact_attempted")),
+            AnyOf(
+                Below("media_removals"), Fact("compact", "failed", "head_too_long"), Flag("reactive_compact_attempted")
+            ),
         ),
     ),
     Performs(
@@ -254,4 +283,7 @@ ALWAYS: tuple[Contract, ...] = (
 )
 
 AGENT_LOOP_CONTRACTS: tuple[Contract, ...] = (*ANSWERS, *ENTRIES, *ORDER, *COUNTS, *ALWAYS)
-"""What the shipped machine should do. Take it over for a machine of your own with `amended(AGENT_LOOP_CONTRACTS, ...)`."""
+"""What the shipped machine should do.
+
+For an extension of it, take these over with `amended(AGENT_LOOP_CONTRACTS, ...)`.
+"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -35,17 +35,16 @@ def bounds_of(definition: Definition, limits: Bounds) -> dict[str, int | None]:
     for name in dict.fromkeys(_asked_about(definition)):
         if name not in bounds:
             raise LimitsError(f"The machine {definition.name!r} asks about the limit {name!r}, which is not given.")
-        value: object = bounds[name]
+        value = cast("object", bounds[name])
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
             raise LimitsError(f"The limit {name!r} is {value!r}; give a whole number, or None for no bound.")
     return bounds
 
 
 def _of_model(limits: BaseModel) -> dict[str, int | None]:
-    resolved: Any = getattr(limits, "resolved", None)
-    if callable(resolved):
+    if hasattr(limits, "resolved"):
         fallbacks = getattr(limits, "max_fallbacks", None)
-        return dict(resolved(fallback_models=1 if fallbacks is None else fallbacks))
+        return cast(Any, limits).resolved(fallback_models=1 if fallbacks is None else fallbacks)  # type: ignore[no-any-return]
     values = ((name, getattr(limits, name)) for name in type(limits).model_fields)
     return {name: value for name, value in values if value is None or isinstance(value, int)}
 

@@ -96,7 +96,9 @@ def certify(system: System, unbounded: Iterable[str] = ()) -> Certificate:
     names = tuple(system.definition.initial_control())
     rows = {row.key: row for _, row, _ in edges if row is not None and row.key in left}
     free = [
-        key for key in left if not any(any(True for _ in _bounds(rows[key], n, guards[key], without_bound)) for n in names)
+        key
+        for key in left
+        if not any(any(True for _ in _bounds(rows[key], n, guards[key], without_bound)) for n in names)
     ]
     return Certificate(tuple(peels), tuple(left), tuple(free))
 
@@ -133,9 +135,7 @@ def _lowers(row: Row, name: str) -> bool:
     return any(update.name == name and not isinstance(update, (Increment, Set)) for update in row.update)
 
 
-def _bounds(
-    row: Row, name: str, sure: frozenset[Literal], unbounded: frozenset[str]
-) -> Iterable[str | int | None]:
+def _bounds(row: Row, name: str, sure: frozenset[Literal], unbounded: frozenset[str]) -> Iterable[str | int | None]:
     """The limits below which a row raises a counter; None once if it sets a flag that is not set."""
     for update in row.update:
         if update.name != name:

@@ -23,7 +23,8 @@ from fsm_agent.verify.limits_at_edge import OtherLimits
 from fsm_agent.verify.obligations import Judge, Verdict
 from fsm_agent.verify.report import Cycle, DeadRow, Hole, Key, Report
 from fsm_agent.verify.search import Found, Goal, Search, Undecided
-from fsm_agent.verify.system import End, Hole as Gap, Move, System, happenings
+from fsm_agent.verify.system import End, Move, System, happenings
+from fsm_agent.verify.system import Hole as Gap
 from fsm_agent.verify.witness import Lasso, Witness, replay
 from fsm_agent.verify.worst_run import worst_case
 
@@ -222,7 +223,9 @@ class _Check:
         if not self.certificate.complete or self.holes:
             return
         turn = self._turn()
-        endless_by = {peel.name for peel in self.certificate.peels if peel.limit in unbounded(self.definition, self.limits)}
+        endless_by = {
+            peel.name for peel in self.certificate.peels if peel.limit in unbounded(self.definition, self.limits)
+        }
         if endless_by - {turn}:
             return
         limits = self.limits if not endless_by else _two_turns(self.definition, self.limits, turn)

@@ -25,7 +25,7 @@ class Fact:
         object.__setattr__(self, "effect", str(effect))
         object.__setattr__(self, "outcomes", tuple(str(outcome) for outcome in outcomes))
 
-    def __call__(self, control: Control, limits: Limits) -> bool:
+    def __call__(self, control: Control, limits: Limits) -> bool:  # noqa: ARG002 - one signature for all guards
         raise TypeError(f"Fact({self.effect!r}) is no guard of a row: write it in `given`, and use Fact in contracts.")
 
     @property

@@ -133,7 +133,7 @@ def _fault(step: Mapping[str, Any], row: Row, after: Control) -> str | None:
     for key in ("source", "dest", "reason"):
         if key in step and step[key] != getattr(row, key):
             return f"the trace says {key} {step[key]!r}, and the row is «{row}»."
-    for name, value in (step.get("control") or {}).items():
+    for name, value in cast("Mapping[str, int]", step.get("control") or {}).items():
         if name in after.index and after[name] != value:
             return f"the trace says {name} = {value} after it, and by the row it is {after[name]}."
     return None

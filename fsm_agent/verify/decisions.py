@@ -19,7 +19,6 @@ from fsm_agent.machine import (
     Control,
     Decision,
     Definition,
-    Flag,
     Guard,
     HoleError,
     Limits,
@@ -71,7 +70,7 @@ Leaf: TypeAlias = Asked | Fired | Fallen | Ended
 Tree: TypeAlias = Test | Leaf
 
 
-class _Question(Exception):
+class _Question(Exception):  # noqa: N818 - not an error: the way out of `decide`
     """A guard asked something that is not answered yet."""
 
     def __init__(self, atom: Guard) -> None:

@@ -50,7 +50,7 @@ class Exhaustive(Search):
         bits, mask = self.configurations.bits, self.configurations.control_mask
         for here in self.exploration.came_from:
             place = here >> bits, self.configurations.happening(here)
-            if place in goal.happenings and goal.condition(here >> bits, here & mask):
+            if place in goal.happenings and goal.condition(here >> bits, here & mask, self.configurations.layout):
                 yield here
                 return
 

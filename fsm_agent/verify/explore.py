@@ -70,8 +70,9 @@ def explore(configurations: Configurations, cap: int = 2_000_000, *, outcomes_co
                 continue
             came_from[here] = before
             happening = configurations.happening(here)
-            moved = isinstance(happening, Move)
-            if moved:
+            moved = False
+            if isinstance(happening, Move):
+                moved = True
                 fired.setdefault(happening.row.key, here)
             elif isinstance(happening, Hole):
                 found.holes.append(here)
@@ -116,7 +117,7 @@ def topological(found: Exploration) -> list[int] | None:
 
 
 def cycle(found: Exploration) -> Lasso | None:
-    """A run that goes round, or None. What is left when ends are taken away again and again lies on the way to a cycle."""
+    """A run that goes round, or None."""
     configurations = found.configurations
     done: set[int] = set()
     for start in found.came_from:

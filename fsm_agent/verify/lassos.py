@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from fsm_agent.verify.certificate import Certificate, Key
 from fsm_agent.verify.configurations import Configurations
+from fsm_agent.verify.layout import Layout
 from fsm_agent.verify.search import Abstraction, Found, Goal, Search, TooLargeError, Undecided, Visible
 from fsm_agent.verify.system import Ask, Choice, Happening, Move
 from fsm_agent.verify.witness import Event, Lasso, witness
@@ -109,8 +110,8 @@ def _played(search: Search, abstraction: Abstraction, loop: list[Edge]) -> Lasso
     configurations = search.configurations
     first = loop[0]
 
-    def fits(number: int, packed: int) -> bool:
-        return abstraction.of(number << configurations.bits | packed) == first[0]
+    def fits(number: int, packed: int, layout: Layout) -> bool:
+        return layout is configurations.layout and abstraction.of(number << configurations.bits | packed) == first[0]
 
     start = Goal("the cycle", frozenset([(first[0] >> configurations.bits, first[1])]), fits, abstraction.visible)
     answer = search.find(start)

@@ -70,7 +70,8 @@ class Layout:
     def __init__(self, definition: Definition, limits: Limits, also_asked: Iterable[Guard] = ()) -> None:
         self.definition = definition
         self.limits = limits
-        atoms = [*atoms_of(guard for row in definition.rows for guard in row.when), *atoms_of(also_asked)]
+        self.also_asked = tuple(also_asked)
+        atoms = [*atoms_of(guard for row in definition.rows for guard in row.when), *atoms_of(self.also_asked)]
         self.bounds, self._open = _bounds(definition, limits, atoms)
         self.fields: dict[str, Field] = {}
         shift = 0

@@ -22,7 +22,7 @@ from fsm_agent.verify.contracts import (
     Performs,
 )
 from fsm_agent.verify.decisions import Literal
-from fsm_agent.verify.layout import GuardFaultError
+from fsm_agent.verify.layout import GuardFaultError, Layout
 from fsm_agent.verify.limits_at_edge import OtherLimits
 from fsm_agent.verify.observers import NeverObserver, OnceObserver
 from fsm_agent.verify.search import Found, Goal, Search, Undecided
@@ -134,7 +134,9 @@ class Judge:
             for number, _, move in self._moves()
             if self._situation(number).state == state and effect.name in dict(self._situation(number).facts)
         ]
-        wrong = frozenset((n, move) for n, move, outcome in mine if move.row.trigger not in contract.triggers.get(outcome, ()))
+        wrong = frozenset(
+            (n, move) for n, move, outcome in mine if move.row.trigger not in contract.triggers.get(outcome, ())
+        )
         yield from self._reached("Another trigger answers: {}.", wrong)
         for outcome, triggers in contract.triggers.items():
             for trigger in triggers:
@@ -154,14 +156,18 @@ class Judge:
             yield from self._broken(f"It is entered although not: {contract.when}.", places, contract.when)
 
     def _always(self, contract: Always) -> Iterator[tuple[str, Witness | None]]:
-        def broken(number: int, packed: int) -> bool:
-            happening = self.configurations.happening(number << self.configurations.bits | packed)
-            return isinstance(happening, Move) and not self._firing_holds(contract, number, packed, happening.row)
+        def broken(number: int, packed: int, layout: Layout) -> bool:
+            moves = (h for path, h in happenings(self.system.nodes[number]) if layout.agrees(path, packed, ""))
+            return any(
+                isinstance(h, Move) and not self._firing_holds(contract, number, packed, h.row, layout) for h in moves
+            )
 
         if not contract.reads:
             moves = ((n, move) for n, _, move in self._moves())
             suspects = {
-                (n, move) for n, move in moves if not self._firing_holds(contract, n, self.layout.initial, move.row)
+                (n, move)
+                for n, move in moves
+                if not self._firing_holds(contract, n, self.layout.initial, move.row, self.layout)
             }
             yield from self._reached("It does not hold when {} fires.", frozenset(suspects))
         else:
@@ -169,9 +175,9 @@ class Judge:
             goal = Goal(contract.name, frozenset(suspects), broken, contract.reads)
             yield from self._reached("It does not hold when {} fires.", frozenset(suspects), goal)
 
-    def _firing_holds(self, contract: Always, number: int, packed: int, row: Row) -> bool:
+    def _firing_holds(self, contract: Always, number: int, packed: int, row: Row, layout: Layout) -> bool:
         situation = self._situation(number)
-        before = self.layout.unpack(packed, situation.state)
+        before = layout.unpack(packed, situation.state)
         firing = Firing(before, dict(situation.facts), row, self.definition.updated(before, row))
         try:
             return bool(contract.holds(firing))
@@ -182,7 +188,9 @@ class Judge:
         system = System(self.system.decisions, observer, remember=self.system.remember)
         faulty = {n for n, situation in enumerate(system.situations) if situation.seen in observer.faults}
         entering = frozenset(
-            (before, happening) for before, happening, after in system.edges() if after in faulty and before not in faulty
+            (before, happening)
+            for before, happening, after in system.edges()
+            if after in faulty and before not in faulty
         )
         if entering:
             search = self.search.again(Configurations(system, self.layout))
@@ -190,16 +198,14 @@ class Judge:
 
     # ---- proofs
 
-    def _broken(
-        self, problem: str, places: Iterable[Place], condition: Guard
-    ) -> Iterator[tuple[str, Witness | None]]:
+    def _broken(self, problem: str, places: Iterable[Place], condition: Guard) -> Iterator[tuple[str, Witness | None]]:
         """The condition fails in one of these places."""
         wanted = bound(condition, self.definition)
         suspects = frozenset((n, h) for n, path, h in places if self._surely(n, path, wanted) is not True)
 
-        def fails(number: int, packed: int) -> bool:
+        def fails(number: int, packed: int, layout: Layout) -> bool:
             situation = self._situation(number)
-            return not holds(wanted, dict(situation.facts), self.layout, packed, situation.state)
+            return not holds(wanted, dict(situation.facts), layout, packed, situation.state)
 
         yield from self._reached(problem, suspects, Goal(problem, suspects, fails, wanted.reads))
 
@@ -221,7 +227,9 @@ class Judge:
         answer = (search or self.search).find(goal or Goal(problem, suspects))
         if isinstance(answer, Found):
             what = answer.happening
-            named = f"«{what.row}»" if isinstance(what, Move) else f"{what.effect}" if isinstance(what, Ask) else "a hole"
+            named = (
+                f"«{what.row}»" if isinstance(what, Move) else f"{what.effect}" if isinstance(what, Ask) else "a hole"
+            )
             yield problem.format(named), answer.witness
         elif isinstance(answer, Undecided):
             yield f"It could not be decided: {answer.why}", None
@@ -235,11 +243,7 @@ class Judge:
 
         def elsewhere(search: Search) -> Goal:
             system = search.configurations.system
-            same = frozenset(
-                (n, h)
-                for n, h in search.rows([(state, trigger)])
-                if fact in system.situations[n].facts
-            )
+            same = frozenset((n, h) for n, h in search.rows([(state, trigger)]) if fact in system.situations[n].facts)
             return Goal(trigger, same)
 
         return self.others.allow(elsewhere) is not None

@@ -47,7 +47,9 @@ def program(definition: Definition, limits: Limits, run: Witness | Lasso) -> str
         else f"definition = ...  # the machine {definition.name!r} that was checked\n"
     )
     bounds = {name: limits[name] for name in (*names_of_limits(definition), *unbounded(definition, limits))}
-    head = f"from fsm_agent.machine import Ask, Automaton, Fire\n{imported}\nautomaton = Automaton(definition, {bounds})\n"
+    head = (
+        f"from fsm_agent.machine import Ask, Automaton, Fire\n{imported}\nautomaton = Automaton(definition, {bounds})\n"
+    )
     if isinstance(run, Witness):
         body = f"run = {_visits(run.steps)}\ncontrol, facts = follow(automaton.initial, {{}}, run)\nprint(control, facts)\n"
     else:

@@ -1,9 +1,11 @@
-"""Refinement: each step of a machine is a step, or a stay, of a coarser one, and each coarse step is taken by some run."""
+"""Refinement: each step of a machine is a step, or a stay, of a coarser one; each coarse step is taken by some run."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
+from typing import cast
 
 from fsm_agent.machine import Definition, Row
 from fsm_agent.machine.coarse import Coarse, CoarseStep
@@ -14,8 +16,6 @@ from fsm_agent.verify.layout import Layout
 from fsm_agent.verify.search import Found, Goal, Search
 from fsm_agent.verify.system import Move, Situation, System
 from fsm_agent.verify.witness import Witness
-
-ASTRAY = "neither a step nor a stay"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +36,35 @@ class Refinement:
         return f"Refinement({self.coarse.name}, {verdict})"
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The phase that the coarse machine is in, the step by which it came there just now, or what went wrong."""
+
+    phase: str
+    step: CoarseStep | None = None
+    fault: str = ""
+
+
 class _Phases:
     """Follows the coarse machine along the fine one."""
 
     def __init__(self, coarse: Coarse) -> None:
         self.coarse = coarse
-        self.initial: Hashable = (coarse.initial, None)
+        self.initial: Hashable = _Seen(coarse.initial)
 
     def after_outcome(self, seen: Hashable, situation: Situation, effect: str, outcome: str) -> Hashable:  # noqa: ARG002
-        return (seen[0], None) if isinstance(seen, tuple) else seen
+        before = cast(_Seen, seen)
+        return _Seen(before.phase, None, before.fault)
 
     def after_row(self, seen: Hashable, situation: Situation, row: Row) -> Hashable:  # noqa: ARG002
-        if not isinstance(seen, tuple):
-            return seen
+        before = cast(_Seen, seen)
+        if before.fault:
+            return before
         try:
-            step: CoarseStep | None = self.coarse.step(seen[0], row)
+            step = self.coarse.step(before.phase, row)
         except ValueError as error:
-            return f"{ASTRAY}: {error}"
-        return (seen[0], None) if step is None else (step.dest, step)
+            return _Seen(before.phase, None, str(error))
+        return _Seen(before.phase if step is None else step.dest, step)
 
 
 def refine(definition: Definition, coarse: Coarse, limits: Bounds = None) -> Refinement:
@@ -70,23 +81,27 @@ def refine(definition: Definition, coarse: Coarse, limits: Bounds = None) -> Ref
     problems: list[str] = []
     taken: dict[str, Witness] = {}
     for step in coarse.steps:
-        answer = search.find(_entering(system, lambda seen, step=step: isinstance(seen, tuple) and seen[1] == step))
+        answer = search.find(_entering(system, partial(_came_by, step)))
         if isinstance(answer, Found):
             taken[str(step)] = answer.witness
         else:
             problems.append(f"No run takes the coarse step {step}.")
-    answer = search.find(_entering(system, lambda seen: isinstance(seen, str)))
+    answer = search.find(_entering(system, lambda seen: bool(seen.fault)))
     if isinstance(answer, Found):
         assert isinstance(answer.happening, Move)
-        seen = str(system.situations[answer.happening.dest].seen)
-        problems.append(f"{seen.removeprefix(ASTRAY + ': ')} Shortest run: {answer.witness}")
+        seen = cast(_Seen, system.situations[answer.happening.dest].seen)
+        problems.append(f"{seen.fault} Shortest run: {answer.witness}")
     return Refinement(coarse, taken, tuple(problems))
 
 
-def _entering(system: System, wanted) -> Goal:  # type: ignore[no-untyped-def]
+def _came_by(step: CoarseStep, seen: _Seen) -> bool:
+    return seen.step == step
+
+
+def _entering(system: System, wanted: Callable[[_Seen], bool]) -> Goal:
     places = frozenset(
         (before, happening)
         for before, happening, after in system.edges()
-        if isinstance(happening, Move) and wanted(system.situations[after].seen)
+        if isinstance(happening, Move) and wanted(cast(_Seen, system.situations[after].seen))
     )
     return Goal("a coarse step", places)

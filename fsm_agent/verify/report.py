@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ NOT_CHECKED = (
 )
 
 
-class Unproved(AssertionError):
+class UnprovedError(AssertionError):
     """A machine that the checker refuses. The message is the whole report."""
 
 
@@ -47,7 +48,7 @@ class DeadRow:
     def __str__(self) -> str:
         if self.shadowed_by:
             return f"The row «{self.row}» never fires: {', '.join(self.shadowed_by)} above it takes every case of it."
-        return f"The row «{self.row}» never fires: no run comes to a case in which its guards and outcomes are as it needs."
+        return f"The row «{self.row}» never fires: no run comes to a case that its guards and outcomes fit."
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class Report:
     def max_requests_per_run(self) -> int | None:
         return None if self.requests_per_run is None else self.requests_per_run.value
 
-    def faults(self) -> Any:
+    def faults(self) -> Iterator[str]:
         """One sentence for each thing that speaks against the machine."""
         yield from self.problems
         yield from map(str, self.holes)
@@ -119,7 +120,7 @@ class Report:
         yield from self._lost_reasons()
         yield from (str(verdict) for verdict in self.contracts if not verdict.holds)
 
-    def _lost_reasons(self) -> Any:
+    def _lost_reasons(self) -> Iterator[str]:
         for reason, witness in self.reasons.items():
             rows = [row.key for row in self.definition.rows if row.reason == reason]
             if witness is None and not any(key in self.switched_off for key in rows):
@@ -130,9 +131,9 @@ class Report:
         return program(self.definition, self.limits, run)
 
     def require(self) -> Report:
-        """The report itself if it is ok. Raises `Unproved` with the whole text if not."""
+        """The report itself if it is ok. Raises `UnprovedError` with the whole text if not."""
         if not self.ok:
-            raise Unproved(str(self))
+            raise UnprovedError(str(self))
         return self
 
     def as_json(self) -> dict[str, Any]:
@@ -159,7 +160,8 @@ class Report:
                 for row in self.definition.rows
             ],
             "holes": [
-                {"state": hole.state, "facts": dict(hole.facts), "witness": hole.witness.as_json()} for hole in self.holes
+                {"state": hole.state, "facts": dict(hole.facts), "witness": hole.witness.as_json()}
+                for hole in self.holes
             ],
             "dead_rows": [list(dead.row.key) for dead in self.dead_rows],
             "switched_off": [[*key, limit] for key, limit in self.switched_off.items()],

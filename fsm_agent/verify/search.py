@@ -21,7 +21,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from fsm_agent.verify import pumping
 from fsm_agent.verify.configurations import Configurations
+from fsm_agent.verify.layout import Layout
 from fsm_agent.verify.system import Ask, Choice, Happening, Move, Node, happenings
 from fsm_agent.verify.witness import Event, Witness, witness
 
@@ -30,12 +32,12 @@ from fsm_agent.verify.witness import Event, Witness, witness
 class Goal:
     """Something that may happen: one of these happenings, each in its situation, where the condition holds.
 
-    `condition(situation, packed control)` looks at the counters and flags in `reads` and at no others.
+    `condition(situation, packed control, layout)` looks at the counters and flags in `reads` and at no others.
     """
 
     name: str
     happenings: frozenset[tuple[int, Happening]]
-    condition: Callable[[int, int], bool] | None = None
+    condition: Callable[[int, int, Layout], bool] | None = None
     reads: frozenset[str] = frozenset()
 
 
@@ -165,7 +167,9 @@ class Abstraction:
                         nodes.add(there)
                         waiting.append(there)
             if len(nodes) > cap:
-                raise TooLargeError(f"more than {cap:,} abstract configurations over the values of {', '.join(sorted(self.visible))}")
+                raise TooLargeError(
+                    f"more than {cap:,} abstract configurations over the values of {', '.join(sorted(self.visible))}"
+                )
         self.nodes = nodes
 
     def distances(self, goal: Goal) -> dict[int, int]:
@@ -183,7 +187,7 @@ class Abstraction:
         return distance
 
     def _sources(self, goal: Goal) -> list[int]:
-        judged = goal.condition is not None and goal.reads <= self.visible
+        judged = goal.reads <= self.visible
         wanted: dict[int, set[Happening]] = {}
         for number, happening in goal.happenings:
             wanted.setdefault(number, set()).add(happening)
@@ -192,16 +196,21 @@ class Abstraction:
             for node in self.nodes
             if (here := wanted.get(node >> self.bits)) is not None
             and not here.isdisjoint(self.happenings(node))
-            and not (judged and goal.condition is not None and not goal.condition(node >> self.bits, node & self.shown))
+            and (not judged or self._holds(goal, node))
         ]
+
+    def _holds(self, goal: Goal, node: int) -> bool:
+        layout = self.configurations.layout
+        return goal.condition is None or goal.condition(node >> self.bits, node & self.shown, layout)
 
 
 class Search:
     """Shortest runs in the configurations of a system. Abstractions are kept and shared between goals."""
 
-    def __init__(self, configurations: Configurations, cap: int = 200_000) -> None:
+    def __init__(self, configurations: Configurations, cap: int = 60_000) -> None:
         self.configurations = configurations
         self.cap = cap
+        self._small: Search | None = None
         self._abstractions: dict[Visible, Abstraction] = {}
         self._answers: dict[frozenset[tuple[int, Happening]], Answer] = {}
 
@@ -246,7 +255,8 @@ class Search:
             try:
                 abstraction = self.abstraction(shown)
             except TooLargeError as error:
-                return Undecided(f"{goal.name} was neither found nor excluded: {error}.")
+                pumped = self._pumped(goal)
+                return pumped or Undecided(f"{goal.name} was neither found nor excluded: {error}.")
             distances = abstraction.distances(goal)
             if abstraction.initial not in distances:
                 return Unreachable(shown)
@@ -262,6 +272,25 @@ class Search:
             elif patience > self.cap:
                 return Undecided(f"{goal.name} was neither found nor excluded in {patience:,} configurations.")
             patience *= 2
+
+    def _pumped(self, goal: Goal) -> Found | None:
+        """A run found under smaller limits, with its rounds repeated until it fits these."""
+        configurations, definition = self.configurations, self.configurations.system.definition
+        counters = pumping.shrunk(definition, configurations.layout)
+        if not counters:
+            return None
+        if self._small is None:
+            limits = {**configurations.layout.limits, **{c.limit: c.small for c in counters}}
+            layout = Layout(definition, limits, configurations.layout.also_asked)
+            self._small = Search(Configurations(configurations.system, layout), self.cap)
+        answer = self._small.find(goal)
+        if not isinstance(answer, Found):
+            return None
+        events = pumping.pumped(answer.events, counters)
+        at = pumping.followed(configurations, events)
+        if at is None or not self._reached(goal, at, configurations.happening(at)):
+            return None
+        return Found(tuple(events), at, configurations.happening(at), answer.initial)
 
     def _most_to_blame(self, blocked: dict[str, int]) -> str:
         """The name that stood in the way most often; of several, the one with the fewest values."""
@@ -318,7 +347,8 @@ class Search:
         number = here >> self.configurations.bits
         if (number, happening) not in goal.happenings:
             return False
-        return goal.condition is None or goal.condition(number, here & self.configurations.control_mask)
+        control = here & self.configurations.control_mask
+        return goal.condition is None or goal.condition(number, control, self.configurations.layout)
 
     def _blame(
         self, here: int, goal: Goal, abstraction: Abstraction, distances: dict[int, int], blocked: dict[str, int]

@@ -194,4 +194,3 @@ class System:
         if self.observer is not None:
             seen = self.observer.after_row(seen, situation, row)
         return Situation(row.dest, self.decisions.inherited(row, situation.facts), row.reason, seen)
-

@@ -32,7 +32,9 @@ def worst_case(
     system = System(Decisions(definition, limits), remember=True)
     worst = WorstCase(system, certificate, turn)
     measures: tuple[Measure, ...] = ("requests", "moves")
-    claims: dict[Claim, tuple[int, str]] = {(m, one): worst.bound(m, one_turn=one) for m in measures for one in (True, False)}
+    claims: dict[Claim, tuple[int, str]] = {
+        (m, one): worst.bound(m, one_turn=one) for m in measures for one in (True, False)
+    }
     seen: dict[Claim, int] = dict.fromkeys(claims, 0)
     for measure in measures:
         if any(seen[claim] < claims[claim][0] for claim in claims):

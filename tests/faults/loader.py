@@ -7,6 +7,8 @@ does, one run after the other, each on what the run before left. A run has a `pr
 message may be queued (`send`: `on` and `message`).
 `expect` says what must come of it (`expectations.py`). `only` names where it runs: `process`, `wire`, or both.
 
+A long text may be written `{"say": text, "times": n}`, many steps `{"steps": [...], "times": n}`.
+
 Scenarios whose part does not exist yet have no `script` but `waits_for`, the part.
 """
 
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,9 +94,27 @@ class Played:
         return [run.result for run in self.runs]
 
 
+def written_out(words: Any) -> Any:
+    """Without the shorthands: `{"say": text, "times": n}` is a long text, `{"steps": [...], "times": n}` many steps.
+
+    >>> written_out([{"steps": ["ping", {"text": {"say": "a", "times": 3}}], "times": 2}])
+    ['ping', {'text': 'aaa'}, 'ping', {'text': 'aaa'}]
+    """
+    if isinstance(words, list):
+        long = [each["steps"] * each["times"] if _keys(each) == {"steps", "times"} else [each] for each in words]
+        return [written_out(each) for part in long for each in part]
+    if _keys(words) == {"say", "times"}:
+        return words["say"] * words["times"]
+    return {key: written_out(each) for key, each in words.items()} if isinstance(words, dict) else words
+
+
+def _keys(words: Any) -> set[str]:
+    return set(words) if isinstance(words, dict) else set()
+
+
 def load() -> list[Case]:
     """All cases of the file, those that wait for a part included."""
-    found = [Case(words) for words in json.loads(FILE.read_text(encoding="utf-8"))["scenarios"]]
+    found = [Case(written_out(words)) for words in json.loads(FILE.read_text(encoding="utf-8"))["scenarios"]]
     for case in found:
         assert set(case.words) <= KEYS, f"{case.name} has the unknown keys {set(case.words) - KEYS}"
     names = [case.name for case in found]
@@ -145,7 +165,10 @@ async def _follow(run: Any, words: Mapping[str, Any], events: list[Any]) -> floa
     return aborted[0] if aborted else None
 
 
-async def _play(case: Case, model: ObservedModel, deps: Mapping[str, Any]) -> Played:
+async def play(
+    case: Case, model: ObservedModel, deps: Mapping[str, Any], *, on_run: Callable[[Any], object] = lambda _: None
+) -> Played:
+    """Play the runs of a case one after the other; `on_run` is handed each before it begins."""
     seen = Seen()
     played = Played(case, case.machine(model, seen, deps), seen, model.exchanges)
     history: Any = HISTORIES[case.words["history"]]() if "history" in case.words else []
@@ -154,6 +177,7 @@ async def _play(case: Case, model: ObservedModel, deps: Mapping[str, Any]) -> Pl
         first, events = len(model.exchanges), list[Any]()
         played.before.append(history.messages if isinstance(history, RunResult) else list(history))
         run = played.machine.run(words.get("prompt", "go"), history=history)
+        on_run(run)
         aborted_at = await _follow(run, words, events)
         observed = ObservedRun(
             played.machine,
@@ -174,7 +198,7 @@ def play_in_process(case: Case) -> Played:
     scripted = ScriptedModel(case.script())
 
     async def program() -> Played:
-        return await _play(case, ObservedModel(scripted), {})
+        return await play(case, ObservedModel(scripted), {})
 
     played = simulate(program, max_time=36_000).result
     assert scripted.open_streams == 0
@@ -200,7 +224,7 @@ async def play_over_the_wire(case: Case) -> Played:
         MessagesServer(case.script()) as server,
         anthropic.AsyncAnthropic(base_url=server.url, api_key="test") as client,
     ):
-        played = await _play(case, ObservedModel(SdkTransport(client)), {"sleep": _no_wait})
+        played = await play(case, ObservedModel(SdkTransport(client)), {"sleep": _no_wait})
         server.assert_no_refusals()
         if not case.words.get("leaves_script"):
             server.assert_complete()

@@ -26,6 +26,9 @@ SCRIPT = [
 ]
 
 
+OTHER = b'{"messages":[{"role":"user","content":"come"}]}'
+
+
 async def observed(script: list[Any]) -> ObservedRun:
     model = ObservedModel(ScriptedModel(script))
     tools = make_tools({"look": {}}, Seen())
@@ -100,6 +103,14 @@ TAMPERED: dict[str, tuple[str, Callable[[ObservedRun], ObservedRun]]] = {
     "two transitions in the wrong order": ("I7", swapped),
     "a request that no effect explains": ("I8", lambda run: with_exchange(run, ending="end")),
     "a stream left open": ("I9", with_exchange),
+    "a request that changes what was sent": (
+        "prefix",
+        lambda run: replace(run, exchanges=[*run.exchanges[:2], replace(run.exchanges[2], raw=OTHER)]),
+    ),
+    "a tool that runs on in the next request": (
+        "I10",
+        lambda run: replace(run, events=sorted(run.events, key=lambda e: getattr(e, "kind", "") == "tool_finished")),
+    ),
     "a tool that never finished": ("I10", lambda run: without(run, Progress, kind="tool_finished")),
     "a tool that started twice": ("I10", lambda run: twice(run, Progress, kind="tool_started")),
     "a tool that finished twice": ("I10", lambda run: twice(run, Progress, kind="tool_finished")),

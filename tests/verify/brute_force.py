@@ -1,4 +1,4 @@
-"""The checker's rival: no packing, no trees, no abstraction. Every configuration, by the real `decide`, one at a time."""
+"""The checker's rival, without packing, trees or abstraction: every configuration, by the real `decide`."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class BruteForce:
         return sum(map(len, self.edges.values()))
 
     def has_cycle(self) -> bool:
-        left = {here: 0 for here in self.moves}
+        left = dict.fromkeys(self.moves, 0)
         for successors in self.edges.values():
             for there in successors:
                 left[there] += 1

@@ -29,7 +29,9 @@ def mutants(definition: Definition) -> Iterator[Mutant]:
     rows = definition.rows
     for i, row in enumerate(rows):
         for name, wrong in _wrong_rows(definition, row):
-            yield _mutant(definition, f"{name}: {row}", [*rows[:i], *([] if wrong is None else [wrong]), *rows[i + 1 :]])
+            yield _mutant(
+                definition, f"{name}: {row}", [*rows[:i], *([] if wrong is None else [wrong]), *rows[i + 1 :]]
+            )
         for j in range(i + 1, len(rows)):
             if rows[j].source == row.source:
                 swapped = list(rows)
@@ -95,6 +97,9 @@ def _flipped(definition: Definition, update: Update) -> Update:
 
 
 def _changed(row: Row, **changes) -> Row:
-    parts = {name: getattr(row, name) for name in ("source", "trigger", "dest", "given", "when", "upon", "update", "do", "reason")}
+    parts = {
+        name: getattr(row, name)
+        for name in ("source", "trigger", "dest", "given", "when", "upon", "update", "do", "reason")
+    }
     parts |= changes
     return Row(parts.pop("source"), parts.pop("trigger"), parts.pop("dest"), **parts)

@@ -19,12 +19,12 @@ class Spin:
     folder: Path
     output: str = field(default="", init=False)
 
-    def run(self, *defines: str, options: tuple[str, ...] = ("-DSAFETY",), depth: int = 1_000_000) -> str:
+    def run(self, *defines: str, options=("-DSAFETY",), flags: tuple[str, ...] = ()) -> str:
         model = self.folder / "model.pml"
         model.write_text(promela(self.definition, self.limits))
         self._call("spin", "-o2", *(f"-D{define}" for define in defines), "-a", model.name)
-        self._call("gcc", "-O1", "-w", "-DNOREDUCE", *options, "-o", "pan", "pan.c")
-        self.output = self._call("./pan", f"-m{depth}")
+        self._call("gcc", "-O0", "-w", "-DNOREDUCE", *options, "-o", "pan", "pan.c")
+        self.output = self._call("./pan", "-m1000000", *flags)
         return self.output
 
     @property

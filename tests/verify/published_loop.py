@@ -6,7 +6,20 @@ the count of recoveries and the mark of the compaction; so each round may also r
 
 from pydantic import BaseModel
 
-from fsm_agent.machine import Below, Counter, Definition, EffectSpec, Flag, FlagSpec, Increment, Not, Reset, Row, Set, StateSpec
+from fsm_agent.machine import (
+    Below,
+    Counter,
+    Definition,
+    EffectSpec,
+    Flag,
+    FlagSpec,
+    Increment,
+    Not,
+    Reset,
+    Row,
+    Set,
+    StateSpec,
+)
 
 
 class PublishedLimits(BaseModel):

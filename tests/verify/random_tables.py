@@ -1,6 +1,7 @@
 """Machines that nobody designed."""
 
 from hypothesis import strategies as st
+from pydantic import BaseModel, create_model
 
 from fsm_agent.machine import (
     AnyOf,
@@ -21,7 +22,6 @@ from fsm_agent.machine import (
     StateSpec,
     Update,
 )
-from pydantic import BaseModel, create_model
 
 STATES = ("a", "b", "c")
 
@@ -46,7 +46,12 @@ def definitions(draw: st.DrawFn, *, bounded: bool = False, predicates: bool = Fa
     states = STATES[: draw(st.integers(2, 3))]
     effects = draw(st.lists(st.sampled_from(("e", "f", "g")), unique=True, max_size=3))
     specs = [
-        EffectSpec(name, draw(st.sampled_from(states)), ("yes", "no", "late")[: draw(st.integers(1, 3))], requests=draw(st.integers(0, 2)))
+        EffectSpec(
+            name,
+            draw(st.sampled_from(states)),
+            ("yes", "no", "late")[: draw(st.integers(1, 3))],
+            requests=draw(st.integers(0, 2)),
+        )
         for name in effects
     ]
     counters = [
@@ -54,7 +59,9 @@ def definitions(draw: st.DrawFn, *, bounded: bool = False, predicates: bool = Fa
         for i in range(draw(st.integers(0, 3)))
     ]
     flags = [FlagSpec(f"f{i}") for i in range(draw(st.integers(0, 2)))]
-    inherits = {state: tuple(draw(st.lists(st.sampled_from(effects), unique=True))) if effects else () for state in states}
+    inherits = {
+        state: tuple(draw(st.lists(st.sampled_from(effects), unique=True))) if effects else () for state in states
+    }
     rows: list[Row] = []
     for state in states:
         usable = [spec for spec in specs if spec.state == state or spec.name in inherits[state]]

@@ -8,7 +8,7 @@ from fsm_agent.verify.bounds_given import bounds_of
 from tests.verify.other_tools import Spin
 from tests.verify.published_loop import PUBLISHED_LOOP
 from tests.verify.sketch import SKETCH
-from tests.verify.test_agent_loop_proof import ALL_ONE, reached
+from tests.verify.test_agent_loop_proof import ALL_ONE, configurations_of, reached
 
 pytestmark = pytest.mark.slow
 
@@ -66,8 +66,19 @@ def test_the_shipped_loop_ends_for_the_same_reasons_at_the_same_distance(spin):
     assert theirs.lengths() == {reason: len(run.word) for reason, run in mine.reasons.items() if run is not None}
 
 
-def test_the_cycle_of_the_published_loop_is_a_cycle_to_spin_too(spin):
-    theirs = spin(PUBLISHED_LOOP, {"max_turns": 3, "max_output_tokens_recoveries": 1})
-    theirs.run(options=("-DNP",), depth=10_000)
-    assert "-l" not in theirs.output or theirs.states
-    assert theirs.states == check(PUBLISHED_LOOP, theirs.limits, exact=True).configurations
+@pytest.mark.parametrize(
+    ("definition", "limits", "endless"), [(PUBLISHED_LOOP, None, True), (AGENT_LOOP, ALL_ONE, False)]
+)
+def test_it_finds_an_endless_run_where_we_do(spin, definition, limits, endless):
+    theirs = spin(definition, limits)
+    theirs.run("ENDLESS", options=(), flags=("-a", "-E"))
+    assert ("acceptance cycle" in theirs.output) is endless
+    assert bool(check(definition, limits).cycles) is endless
+
+
+@pytest.mark.deep
+def test_the_shipped_loop_at_limits_of_two(spin):
+    limits = dict.fromkeys(ALL_ONE, 2)
+    theirs = spin(AGENT_LOOP, limits)
+    theirs.run(options=("-DSAFETY", "-DHC4", "-O2"), flags=("-w27",))
+    assert (theirs.states, theirs.errors) == (configurations_of(AGENT_LOOP, limits), 0)

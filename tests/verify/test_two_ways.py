@@ -81,4 +81,4 @@ def test_no_run_exceeds_the_worst_case(definition: Definition, turn: str | None)
     ):
         if bound is not None and most is not None:
             assert bound.seen <= most <= bound.value
-            assert eval(bound.formula, {}, dict(report.limits)) == bound.value  # noqa: S307
+            assert eval(bound.formula, {}, dict(report.limits)) == bound.value

@@ -13,6 +13,7 @@ from fsm_agent.loop.visit import Visit
 from fsm_agent.model.call import ModelCall
 from fsm_agent.model.reply import ReplyAssembler
 from fsm_agent.model.request import ModelRequest
+from fsm_agent.model.surrogates import mended_text
 from fsm_agent.session.history import History
 from fsm_agent.session.validator import InvariantError
 from fsm_agent.tools.batch import ToolBatch, ToolNotice
@@ -40,6 +41,16 @@ def checked_request(visit: Visit, messages: bytes, **options: Any) -> ModelReque
     )
 
 
+def turn_request(visit: Visit, **options: Any) -> ModelRequest:
+    """The request of a turn. Cache marks of prompts and tool results that the API would not take lose the oldest."""
+    history, model = visit.conversation.history, visit.conversation.model
+    request = checked_request(visit, history.encode(model), **options)
+    if request.surplus_cache_marks:
+        history.drop_cache_marks(request.surplus_cache_marks)
+        request = checked_request(visit, history.encode(model), **options)
+    return request
+
+
 def check_history(conversation: Conversation) -> None:
     """Run the validator on what is about to be sent. A violation is a fault of ours: told loudly, then repaired."""
     violations = conversation.validator.check(conversation.history, conversation.model)
@@ -64,7 +75,7 @@ def progress_event(notice: ToolNotice) -> Progress | System:
     if notice.kind in ("hook_error", "hook_timeout"):
         return System(
             subtype=notice.kind,
-            message=str(notice.data),
+            message=mended_text(str(notice.data)),
             detail={"tool": notice.tool, "tool_use_id": notice.tool_use_id},
         )
     return Progress(

@@ -9,8 +9,8 @@ from fsm_agent.loop.effects.asking import (
     announce,
     bounded_results,
     check_history,
-    checked_request,
     emit_notices,
+    turn_request,
 )
 from fsm_agent.loop.visit import Outcome, Visit
 from fsm_agent.machine import ResponseOutcome
@@ -27,20 +27,21 @@ async def response(visit: Visit) -> Outcome:
     conversation.begin_attempt()
     await announce(visit, "turn")
     check_history(conversation)
-    request = checked_request(
-        visit,
-        conversation.history.encode(conversation.model),
-        max_tokens=output_limit(visit),
-        think=_may_think(conversation),
-    )
+    request = turn_request(visit, max_tokens=output_limit(visit), think=_may_think(conversation))
     turn = TurnCall(visit, request)
     try:
-        outcome = await turn.call.perform()
-    except BaseException:
-        _account(visit, turn)
+        return await _performed(visit, turn)
+    except BaseException:  # wherever an abort came: what was started early does not outlive it
         await turn.batch.discard()
         raise
-    _account(visit, turn)
+
+
+async def _performed(visit: Visit, turn: TurnCall) -> Outcome:
+    conversation = visit.conversation
+    try:
+        outcome = await turn.call.perform()
+    finally:
+        _account(visit, turn)
     conversation.failure = turn.call.failure
     detail = turn.call.failure.message if turn.call.failure else ""
     if outcome is ResponseOutcome.TOOL_USE:

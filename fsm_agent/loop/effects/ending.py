@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import ValidationError
 
 from fsm_agent.loop.events import System
 from fsm_agent.loop.hooks import StopHookInput, ask_stop_hooks
 from fsm_agent.loop.visit import Outcome, Visit
+from fsm_agent.tools.calls import copied_input
+from fsm_agent.tools.faults import text_of_fault
 
 NEARLY_ALL = 0.9
 """Share of the token budget that counts as used."""
@@ -20,13 +24,28 @@ async def output(visit: Visit) -> Outcome:
     adapter = conversation.machine.output_adapter
     if adapter is None or conversation.reply is None:
         return Outcome("valid")
+    text = conversation.reply.assembler.text
+    # A reply that was cut and gone on with is one answer; one that the token budget asked for stands alone.
+    faults: list[Exception] = []
+    for answer in dict.fromkeys([conversation.answer.with_(text), text]):
+        try:
+            conversation.output = adapter.validate_json(_bare_json(answer))
+        except Exception as error:  # a validator of the user's own may raise anything
+            faults.append(error)
+        else:
+            return Outcome("valid")
+    conversation.output_errors = _told(faults[0])
+    return Outcome("invalid", f"The reply does not fit the output type: {conversation.output_errors}")
+
+
+def _told(fault: Exception) -> str:
     try:
-        conversation.output = adapter.validate_json(_bare_json(conversation.reply.assembler.text))
-    except ValidationError as error:
-        lines = (f"- {'.'.join(map(str, item['loc'])) or 'the reply'}: {item['msg']}" for item in error.errors())
-        conversation.output_errors = "\n".join(lines)
-        return Outcome("invalid", f"The reply does not fit the output type: {conversation.output_errors}")
-    return Outcome("valid")
+        if isinstance(fault, ValidationError):
+            lines = (f"- {'.'.join(map(str, item['loc'])) or 'the reply'}: {item['msg']}" for item in fault.errors())
+            return "\n".join(lines)
+    except ValueError:  # a message that is no Unicode text
+        return "- the reply: it is not valid"
+    return f"- the reply: {text_of_fault(fault)}"
 
 
 def _bare_json(text: str) -> str:
@@ -46,8 +65,8 @@ async def hooks(visit: Visit) -> Outcome:
     assert conversation.reply is not None
     given = StopHookInput(
         stop_hook_active="stop_hook_active" in visit.control.index and bool(visit.control["stop_hook_active"]),
-        text=conversation.reply.assembler.text,
-        messages=[*conversation.history.messages, conversation.reply.assembler.message()],
+        text=conversation.answer.with_(conversation.reply.assembler.text),
+        messages=_copies([*conversation.history.messages, conversation.reply.assembler.message()]),
         turn=conversation.turn,
         run_id=conversation.run_id,
     )
@@ -56,6 +75,11 @@ async def hooks(visit: Visit) -> Outcome:
         await visit.emit(System(subtype=subtype, message=message))
     conversation.feedback = verdict.reasons
     return Outcome(verdict.outcome, "; ".join(verdict.reasons))
+
+
+def _copies(messages: list[Any]) -> list[dict[str, Any]]:
+    """For a host's code, which may change what it is given. Made once for each end of a turn, and only for hooks."""
+    return [copied_input(message) for message in messages]
 
 
 async def budget(visit: Visit) -> Outcome:

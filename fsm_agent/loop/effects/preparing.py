@@ -2,39 +2,51 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Any
+import math
+from functools import partial
+from typing import Any, cast
 
 from fsm_agent.context.pipeline import ContextView, SummaryRequest, SummaryResult
-from fsm_agent.loop.conversation import Conversation
+from fsm_agent.context.system_prompt import assembled
 from fsm_agent.loop.effects.asking import announce, checked_request
 from fsm_agent.loop.visit import Outcome, Visit
 from fsm_agent.machine import ContextOutcome
 from fsm_agent.model.call import ModelCall
+from fsm_agent.tools.declare import called
+from fsm_agent.tools.faults import text_of_fault
+from fsm_agent.tools.job import Job, Raised
 
 
 async def context(visit: Visit) -> Outcome:
     """Resolve the system prompt once, then run the pipeline: at most one summary is asked for."""
     conversation = visit.conversation
-    try:
-        await _resolve_system(conversation)
-    except Exception as error:
-        return Outcome(ContextOutcome.FAILED, f"The system prompt could not be made: {type(error).__name__}: {error}")
+    fault = await _resolve_system(visit)
+    if fault is not None:
+        return Outcome(ContextOutcome.FAILED, f"The system prompt could not be made: {text_of_fault(fault)}")
     plan = await conversation.machine.pipeline.prepare(context_view(visit))
     conversation.plan = plan
     conversation.autocompact_failures = plan.autocompact_failures
     return Outcome(plan.outcome, plan.detail)
 
 
-async def _resolve_system(conversation: Conversation) -> None:
+async def _resolve_system(visit: Visit) -> BaseException | None:
+    """Ask for the system prompt, if that was not done yet; the fault, if it cannot be had."""
+    conversation = visit.conversation
     if conversation.system is not None:
-        return
+        return None
     system = conversation.machine.system
     if callable(system):
-        system = system()
-        if inspect.isawaitable(system):
-            system = await system
-    conversation.system = "" if system is None else system
+        job = Job(partial(called, system, on_the_loop=True), name="system prompt")
+        ending = await job.within(math.inf, grace=visit.limits.abort_grace)
+        assert ending is not None, "no time is set"
+        if isinstance(ending, Raised):
+            return ending.fault
+        system = ending.value
+    try:
+        conversation.system = system if isinstance(system, str) else assembled(cast("Any", system))
+    except Exception as error:  # what the host's function returned is no system prompt
+        return error
+    return None
 
 
 def context_view(visit: Visit) -> ContextView:

@@ -82,15 +82,15 @@ def simulate(
             loop.call_before_step(step, _unless_done(main, call))
         result: T = loop.run_until_complete(main)
         run = Simulation(result, loop.time(), ended, loop.order.schedule)
-        _expect_nothing_left(loop)
-        _expect_no_failure(failures)
+        expect_nothing_left(loop)
+        expect_no_failure(failures)
     except BaseException as error:
         error.add_note(_note(loop, [] if isinstance(error, BackgroundFailure) else failures))
         raise
     else:
         return run
     finally:
-        _wind_up(loop)
+        wind_up(loop)
 
 
 def _expect_no_loop() -> None:
@@ -119,7 +119,8 @@ def _told(failure: dict[str, Any]) -> str:
     return f"{failure['message']}: {failure.get('exception')!r}"
 
 
-def _expect_nothing_left(loop: VirtualLoop) -> None:
+def expect_nothing_left(loop: VirtualLoop) -> None:
+    """Lets end what is about to, and raises `LeftBehind` for what is not."""
     loop.settle()
     if loop.has_unseen_error() or _left(loop):
         gc.collect()  # what only a reference cycle keeps is not left behind, but speaks up if it failed
@@ -143,7 +144,8 @@ def _open_generators(loop: VirtualLoop) -> list[FrameType]:
     return [generator.ag_frame for generator in known if generator.ag_frame is not None]
 
 
-def _expect_no_failure(failures: list[dict[str, Any]]) -> None:
+def expect_no_failure(failures: list[dict[str, Any]]) -> None:
+    """Raises `BackgroundFailure` if the loop's exception handler was given these."""
     if failures:
         told = "\n".join(f"  - {_told(failure)}" for failure in failures)
         raise BackgroundFailure(f"The loop's exception handler was called:\n{told}") from failures[0].get("exception")
@@ -153,7 +155,7 @@ def _ignore(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """What is said about the ruins of a failed program is of no use."""
 
 
-def _wind_up(loop: VirtualLoop) -> None:
+def wind_up(loop: VirtualLoop) -> None:
     """Ends what a failed program left, so that it does not speak up in a later test, and closes the loop."""
     loop.set_exception_handler(_ignore)
     loop.allow_steps(_STEPS_TO_WIND_UP)

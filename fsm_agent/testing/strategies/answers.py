@@ -39,17 +39,14 @@ _FAULT_KINDS: tuple[FaultKind, ...] = ("eof", "cut", "reset", "error", "silence"
 def weighted(*choices: tuple[int, st.SearchStrategy[T]]) -> st.SearchStrategy[T]:
     """One of several strategies, each as often as its weight says; the first is what it shrinks to."""
     strategies = [strategy for _, strategy in choices]
-    table = [number for number, (weight, _) in enumerate(choices) for _ in range(weight)]
+    table = [strategy for (weight, _), strategy in zip(choices, strategies, strict=True) for _ in range(weight)]
+    places = st.integers(0, len(table) - 1)
 
     @st.composite
     def chosen(draw: st.DrawFn) -> T:
-        return draw(strategies[draw(_index(tuple(table)))])
+        return draw(table[draw(places)])
 
     return chosen()
-
-
-def _index(table: tuple[int, ...]) -> st.SearchStrategy[int]:
-    return st.integers(0, len(table) - 1).map(table.__getitem__)
 
 
 # ---- tool calls

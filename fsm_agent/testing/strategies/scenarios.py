@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any, Literal
 
 from hypothesis import strategies as st
@@ -11,23 +12,19 @@ from fsm_agent.loop.agent import AgentMachine
 from fsm_agent.machine import Definition
 from fsm_agent.testing.content import text
 from fsm_agent.testing.playing import MachineUnderTest, made
-from fsm_agent.testing.scenario import HookAct, Scenario, ToolAct, UserAct
+from fsm_agent.testing.scenario import Scenario, ToolAct
 from fsm_agent.testing.script import Item, Reply
 from fsm_agent.testing.shapes import JsonObject
-from fsm_agent.testing.simulation.choices import Schedule
 from fsm_agent.testing.simulation.strategies import simulation_choices
 from fsm_agent.testing.strategies import behaviour
-from fsm_agent.testing.strategies.answers import Inputs, answers, chunkings, valid_calls, weighted
-from fsm_agent.testing.strategies.seeds import seeds
+from fsm_agent.testing.strategies.answers import Inputs, answers, chunkings, valid_calls
+from fsm_agent.testing.strategies.seeds import SHIPPED_EFFECTS, fills_up, seeds
 from fsm_agent.testing.strategies.settings import histories, loop_limits
 from fsm_agent.testing.witness_script import TOOL
 
 __all__ = ["StandIns", "scenarios"]
 
 StandIns = Literal["some", "all", "none"]
-_SHIPPED = frozenset(
-    ("context", "response", "tools", "backoff", "drain", "compact", "media", "escalation", "output", "hooks", "budget")
-)
 
 
 def scenarios(
@@ -58,52 +55,38 @@ class _Parts:
     def __init__(self, machine: AgentMachine, inputs: Inputs | None, stand_ins: StandIns, at_most: int) -> None:
         tools = machine.toolbox
         self.definition: Definition = machine.definition
-        self.names: Sequence[str] = tools.names
-        self.stand_ins = stand_ins
         self.calls: st.SearchStrategy[JsonObject] = valid_calls(tools, inputs=inputs)
-        self.items: st.SearchStrategy[Item] = answers(tools, inputs=inputs)
-        self.script: st.SearchStrategy[list[Item]] = st.lists(self.items, max_size=at_most)
-        self.histories: st.SearchStrategy[Any] = _rarely(histories(tools), (), 16)
-        self.limits: st.SearchStrategy[dict[str, Any]] = _rarely(loop_limits(self.definition), {}, 3)
-        self.tools: st.SearchStrategy[dict[str, list[ToolAct]]] = self._tools()
-        self.effects = self._effects()
-
-    def _tools(self) -> st.SearchStrategy[dict[str, list[ToolAct]]]:
-        acts = st.lists(behaviour.tool_acts(), min_size=1, max_size=3)
-        if self.stand_ins == "none" or not self.names:
-            return st.just({})
-        if self.stand_ins == "all":
-            return st.fixed_dictionaries(dict.fromkeys(self.names, acts))
-        return weighted((2, st.just({})), (1, st.fixed_dictionaries({}, optional=dict.fromkeys(self.names, acts))))
-
-    def _effects(self) -> st.SearchStrategy[dict[str, list[str]]]:
-        own = [spec for spec in self.definition.effects if spec.name not in _SHIPPED]
-        outcomes = {
-            spec.name: st.lists(st.sampled_from(spec.outcomes[::-1] if len(spec.outcomes) < 2 else spec.outcomes), min_size=1, max_size=4)
-            for spec in own
+        self.script: st.SearchStrategy[list[Item]] = st.lists(answers(tools, inputs=inputs), max_size=at_most)
+        self.features: dict[str, st.SearchStrategy[Any]] = {
+            "acts": st.lists(behaviour.user_acts(), min_size=1, max_size=2),
+            "limits": loop_limits(self.definition),
+            "stop_hooks": _several(behaviour.stop_hook_acts()),
+            "permissions": _several(behaviour.permission_acts()),
+            "before_tool": _several(behaviour.before_tool_acts()),
+            "after_tool": _several(behaviour.after_tool_acts()),
+            "history": histories(tools),
+            "chunking": chunkings(),
+            "schedule": simulation_choices(),
         }
-        return st.fixed_dictionaries(outcomes)
+        self.always: dict[str, st.SearchStrategy[Any]] = {}
+        self.names: Sequence[str] = tools.names
+        self.may_stand_in = stand_ins != "none"
+        acts = dict.fromkeys(tools.names, _several(behaviour.tool_acts()))
+        if acts and stand_ins == "all":
+            self.always["tools"] = st.fixed_dictionaries(acts)
+        elif acts and stand_ins == "some":
+            self.features["tools"] = st.fixed_dictionaries({}, optional=acts)
+        effects = _own_effects(self.definition)
+        if effects:
+            self.always["effects"] = st.fixed_dictionaries(effects)
 
     def scenarios(self) -> st.SearchStrategy[Scenario]:
-        return weighted((1, self._free()), (1, self._seeded()))
+        return st.one_of(self._free(), self._seeded())
 
     def _free(self) -> st.SearchStrategy[Scenario]:
         @st.composite
         def scenario(draw: st.DrawFn) -> Scenario:
-            return Scenario(
-                draw(self.script),
-                tools=draw(self.tools),
-                stop_hooks=draw(_STOP_HOOKS),
-                permissions=draw(_PERMISSIONS),
-                before_tool=draw(_BEFORE),
-                after_tool=draw(_AFTER),
-                effects=_aborting(draw(self.effects)),
-                acts=draw(_USER),
-                limits=draw(self.limits),
-                history=draw(self.histories),
-                chunking=draw(_CHUNKINGS),
-                schedule=draw(_SCHEDULES),
-            )
+            return Scenario(draw(self.script), **self._drawn(draw, ()))
 
         return scenario()
 
@@ -112,22 +95,23 @@ class _Parts:
         def scenario(draw: st.DrawFn) -> Scenario:
             seed = draw(st.sampled_from(seeds(self.definition)))
             script = [self._fitted(draw, item) for item in seed.script]
-            if draw(st.booleans()):
+            if draw(_YES_OR_NO):
                 script += draw(self.script)
-            return Scenario(
-                script,
-                tools=draw(self.tools),
-                stop_hooks=seed.stop_hooks or draw(_STOP_HOOKS),
-                permissions=seed.permissions,
-                after_tool=seed.after_tool,
-                effects=seed.effects or _aborting(draw(self.effects)),
-                acts=seed.acts or draw(_USER),
-                limits={**seed.limits, **draw(self.limits)},
-                history=seed.history,
-                schedule=draw(_SCHEDULES),
-            )
+            given = {name: value for name in _OF_A_SEED if (value := getattr(seed, name))}
+            drawn = self._drawn(draw, (*given, "history"))
+            if "limits" in given and "limits" in drawn:
+                given["limits"] = {**given["limits"], **drawn["limits"]}
+            if self.may_stand_in and fills_up(seed):
+                given["tools"] = dict.fromkeys(self.names, [_MUCH])
+            return Scenario(script, **{**drawn, **given})
 
         return scenario()
+
+    def _drawn(self, draw: st.DrawFn, but: Sequence[str]) -> dict[str, Any]:
+        """What the scenario has beside its script: now and then something, seldom much."""
+        wanted = [name for name in draw(_FEATURES) if name in self.features and (name == "limits" or name not in but)]
+        drawn = {name: draw(self.features[name]) for name in wanted}
+        return drawn | {name: draw(each) for name, each in self.always.items() if name not in but}
 
     def _fitted(self, draw: st.DrawFn, item: Item) -> Item:
         """The item with calls of the machine's own tools."""
@@ -137,28 +121,28 @@ class _Parts:
         return Reply(*(blocks or [text("")]), stop=item.stop, usage=item.usage)
 
 
-def _rarely(strategy: st.SearchStrategy[Any], otherwise: Any, one_in: int) -> st.SearchStrategy[Any]:
-    return weighted((one_in - 1, st.just(otherwise)), (1, strategy))
+def _several(acts: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+    return st.lists(acts, min_size=1, max_size=3)
 
 
-def _acts(acts: st.SearchStrategy[HookAct], one_in: int) -> st.SearchStrategy[list[HookAct]]:
-    return _rarely(st.lists(acts, min_size=1, max_size=3), [], one_in)
+def _own_effects(definition: Definition) -> dict[str, st.SearchStrategy[list[str]]]:
+    """Outcomes of a user's own effects; `aborted` is what an abort makes of them, and nothing else."""
+    found: dict[str, st.SearchStrategy[list[str]]] = {}
+    for spec in definition.effects:
+        if spec.name not in SHIPPED_EFFECTS:
+            outcomes = [outcome for outcome in spec.outcomes if outcome != "aborted"] or ["aborted"]
+            found[spec.name] = st.lists(st.sampled_from(outcomes), min_size=1, max_size=4)
+    return found
 
 
-def _aborting(effects: dict[str, list[str]]) -> dict[str, list[str]]:
-    """An effect of a user's own ends in `aborted` only by an abort, which the user's acts bring."""
-    return {
-        name: [outcome for outcome in outcomes if outcome != "aborted"] or ["aborted"]
-        for name, outcomes in effects.items()
-    }
-
-
-_STOP_HOOKS = _acts(behaviour.stop_hook_acts(), 5)
-_PERMISSIONS = _acts(behaviour.permission_acts(), 6)
-_BEFORE = _acts(behaviour.before_tool_acts(), 8)
-_AFTER = _acts(behaviour.after_tool_acts(), 8)
-_USER: st.SearchStrategy[list[UserAct]] = weighted(
-    (3, st.just([])), (2, st.lists(behaviour.user_acts(), min_size=1, max_size=2))
+_MUCH = ToolAct("word " * 2_000)
+_YES_OR_NO = st.booleans()
+_OF_A_SEED = ("stop_hooks", "permissions", "after_tool", "effects", "acts", "limits", "history")
+_WEIGHTS = {
+    **{"acts": 6, "tools": 4, "limits": 3, "stop_hooks": 2, "permissions": 2, "schedule": 2, "chunking": 2},
+    **{"before_tool": 1, "after_tool": 1, "history": 1},
+}
+_ONE = [(name,) for name, weight in _WEIGHTS.items() for _ in range(weight)]
+_FEATURES: st.SearchStrategy[tuple[str, ...]] = st.sampled_from(
+    [*[()] * 16, *_ONE, *combinations(_WEIGHTS, 2), *combinations(list(_WEIGHTS)[:7], 3)]
 )
-_CHUNKINGS = _rarely(chunkings(), None, 4)
-_SCHEDULES: st.SearchStrategy[Schedule] = _rarely(simulation_choices(), Schedule(), 4)

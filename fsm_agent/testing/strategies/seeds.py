@@ -9,23 +9,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fsm_agent.machine import Definition
+from fsm_agent.machine.guards import Increment
+from fsm_agent.machine.vocabulary import Effect
 from fsm_agent.testing.scenario import HookAct, Scenario, UserAct
-from fsm_agent.testing.script import Item, Reply
+from fsm_agent.testing.script import Item, Reply, Usage
 from fsm_agent.testing.strategies.settings import IMAGE_HISTORY, LONG_HISTORY
 from fsm_agent.testing.witness_script import script_of, token_budget
 from fsm_agent.verify import Step, check
 from fsm_agent.verify.bounds_given import bounds_of
 
-__all__ = ["seeds"]
+__all__ = ["SHIPPED_EFFECTS", "seeds"]
 
-_FULL = {"input_tokens": 175_000, "output_tokens": 500}
+SHIPPED_EFFECTS = frozenset(str(effect) for effect in Effect)
+"""Effects that the library performs; others are a user's own."""
+
+_FULL = Usage(input_tokens=175_000, output_tokens=500)
 _HOOKS = {"pass": "pass", "block": "block", "prevent": "prevent", "aborted": "hang"}
 _ABORT_AFTER = 25
 """Steps of the event loop after the beginning of an answer at which it is over, and what follows has begun."""
 
 
 def seeds(definition: Definition) -> tuple[Scenario, ...]:
-    """One scenario for each row that can be reached under limits of one and two. Made once for each definition."""
+    """One scenario for each row that can be reached under small limits. Made once for each definition."""
     known = _MADE.get(id(definition))
     if known is None or known[0] is not definition:
         known = _MADE[id(definition)] = (definition, tuple(_made(definition)))
@@ -37,7 +42,7 @@ _MADE: dict[int, tuple[Definition, tuple[Scenario, ...]]] = {}
 
 def _made(definition: Definition) -> Iterator[Scenario]:
     small = {
-        counter.limit: counter.initial + 1
+        counter.limit: 1 if counter.initial == 0 else counter.initial + 3
         for counter in definition.counters
         if isinstance(counter.limit, str) and counter.limit in definition.limits.model_fields
     }
@@ -57,16 +62,11 @@ def _scenario(definition: Definition, steps: Sequence[Step], small: Mapping[str,
         stop_hooks=[HookAct(_HOOKS.get(outcome, "pass")) for outcome in effects.get("hooks", []) if outcome != "pass"],
         permissions=_one_call_each(tools, "deferred", HookAct("defer")),
         after_tool=_one_call_each(tools, "hook_stopped", HookAct("stop")),
-        effects={name: effects[name] for name in effects if name not in _SHIPPED},
+        effects={name: effects[name] for name in effects if name not in SHIPPED_EFFECTS},
         acts=_acts(steps),
         limits=_limits(definition, steps, small),
-        history=_history(effects),
+        history=_history(effects, steps),
     )
-
-
-_SHIPPED = frozenset(
-    ("context", "response", "tools", "backoff", "drain", "compact", "media", "escalation", "output", "hooks", "budget")
-)
 
 
 def _script(steps: Sequence[Step]) -> list[Item]:
@@ -89,6 +89,8 @@ def _one_call_each(tools: Sequence[str], outcome: str, act: HookAct) -> list[Hoo
 
 def _acts(steps: Sequence[Step]) -> list[UserAct]:
     request = 0
+    if ("context", "aborted") in steps[0].outcomes:
+        return [UserAct("abort", 0)]
     for step in steps:
         for effect, outcome in step.outcomes:
             request += effect in {"response", "compact"}
@@ -98,26 +100,48 @@ def _acts(steps: Sequence[Step]) -> list[UserAct]:
 
 
 def _limits(definition: Definition, steps: Sequence[Step], small: Mapping[str, Any]) -> dict[str, Any]:
-    limits: dict[str, Any] = dict(small)
-    named = {(effect, outcome) for step in steps for effect, outcome in step.outcomes}
-    fields = definition.limits.model_fields
-    if ("drain", "drained") in named or ("compact", "compacted") in named:
-        limits["context_window"] = 70_000
-    if ("context", "too_large") in named:
-        limits["context_window"] = 1_000
-    if ("escalation", "at_ceiling") in named:
-        limits["escalated_max_output_tokens"] = 8_192
-    if ("response", "budget_spent") in named:
-        limits["max_total_tokens"] = 1_000_000
+    """The limits that the run comes to, and those that bring its outcomes about."""
+    limits: dict[str, Any] = {name: small[name] for name in _counted(definition, steps) if name in small}
+    named = {outcome for step in steps for outcome in step.outcomes}
+    for outcome, settings in _BRING_ABOUT.items():
+        if outcome in named:
+            limits |= settings
     budget = token_budget(steps)
     if budget is not None and ("budget", "under") in named:
         limits["token_budget"] = budget
-    return {name: value for name, value in limits.items() if name in fields}
+    if _compacts_at_once(steps):
+        limits["context_window"] = 55_000
+    return {name: value for name, value in limits.items() if name in definition.limits.model_fields}
 
 
-def _history(effects: Mapping[str, Sequence[str]]) -> Sequence[Mapping[str, Any]]:
+_BRING_ABOUT: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("drain", "drained"): {"context_window": 70_000},
+    ("context", "too_large"): {"context_window": 1_000, "max_output_tokens": 1_000},
+    ("escalation", "at_ceiling"): {"escalated_max_output_tokens": 8_192},
+    ("response", "budget_spent"): {"max_total_tokens": 1_000_000},
+}
+
+
+def _counted(definition: Definition, steps: Sequence[Step]) -> set[str]:
+    """The limits of the counters that the run raises."""
+    rows = [definition.row(step.state, step.trigger) for step in steps if step.trigger is not None]
+    raised = {update.counter for row in rows for update in row.update if isinstance(update, Increment)}
+    return {str(counter.limit) for counter in definition.counters if counter.name in raised}
+
+
+def _compacts_at_once(steps: Sequence[Step]) -> bool:
+    return bool({("context", "compacted"), ("context", "refilled")} & set(steps[0].outcomes))
+
+
+def _history(effects: Mapping[str, Sequence[str]], steps: Sequence[Step]) -> Sequence[Mapping[str, Any]]:
     if "removed" in effects.get("media", ()):
         return IMAGE_HISTORY
-    if effects.get("drain") or effects.get("compact"):
+    needed = "drained" in effects.get("drain", ()) or {"compacted", "head_too_long"} & set(effects.get("compact", ()))
+    if needed or _compacts_at_once(steps):
         return LONG_HISTORY
     return ()
+
+
+def fills_up(scenario: Scenario) -> bool:
+    """Whether a reply reports a full context: then tools should return much, so that there is something to fold."""
+    return any(getattr(item, "usage", None) == _FULL for item in scenario.script)

@@ -6,10 +6,11 @@ end state. Each state that SPIN stores is one configuration of ours.
     fsm-agent export --format promela > loop.pml
     spin -o2 -a loop.pml && gcc -DSAFETY -DNOREDUCE -o pan pan.c && ./pan -m1000000
 
-(`-o2`: SPIN would else leave out the variable `reason`, which nothing reads.) Two switches for `spin`, before `-a`:
+(`-o2`: SPIN would else leave out the variable `reason`, which nothing reads.) Switches for `spin`, before `-a`:
 
 - `-DTARGET=3`: look for a run that ends for this reason; `spin -DTARGET=3 -t loop.pml` then prints it. Its lines begin
   with `T:` for a trigger and `O:` for an outcome.
+- `-DENDLESS`: look for a run that never ends, as an acceptance cycle (without `-DSAFETY`, and `./pan -a -E`).
 - `-DLENGTHS`: count moves too, and print `L:reason:moves` whenever a shorter run to a reason is found.
 """
 
@@ -20,7 +21,6 @@ from collections.abc import Iterator
 from fsm_agent.machine import Definition, Row
 from fsm_agent.verify.bounds_given import Bounds
 from fsm_agent.verify.export.steps import GO, NEVER, REASON, Arc, Assign, Steps, infix, steps
-
 
 COUNTED = """
 #ifdef LENGTHS
@@ -61,7 +61,7 @@ def _lines(machine: Steps) -> Iterator[str]:
         yield f"{kind} {variable.name} = {variable.initial};"
     yield from COUNTED.splitlines()
     yield "active proctype machine() {"
-    yield "end:"
+    yield from ("#ifdef ENDLESS", "accept:", "#else", "end:", "#endif")
     yield "  do"
     for state in definition.states:
         if not state.final:
@@ -72,6 +72,8 @@ def _lines(machine: Steps) -> Iterator[str]:
         yield "#ifdef TARGET"
         yield f"  :: {REASON} == TARGET -> assert(false)"
         yield "#endif"
+    finals = " || ".join(f"state == S_{name}" for name in machine.finals)
+    yield from ("#ifdef ENDLESS", f"  :: {finals} -> break", "#endif")
     yield "  od"
     yield "}"
 
@@ -88,7 +90,7 @@ def _decided(machine: Steps, rows: tuple[Row, ...], depth: int) -> Iterator[str]
     at = arcs.index(mine)
     yield f"{indent}if"
     if mine.condition != NEVER:
-        yield f"{indent}:: {_text(mine)} -> printf(\"T:{row.trigger}\\n\"); {_assigned(mine)}state = S_{row.dest}; MOVED"
+        yield f'{indent}:: {_text(mine)} -> printf("T:{row.trigger}\\n"); {_assigned(mine)}state = S_{row.dest}; MOVED'
     if row.reason is not None:
         yield f"{indent}   ENDED"
     for offset, effect in enumerate(row.given, 1):

@@ -25,7 +25,8 @@ export const runtime = setup({
   guards: { holds: ({ context }, it) => holds(context, it) },
   actions: {
     put: assign(({ context }, { variable, number }) => ({ ...context, [variable]: number })),
-    raise: assign(({ context }, { variable, top }) => ({ ...context, [variable]: Math.min(context[variable] + 1, top) })),
+    raise: assign(({ context }, { variable, top }) => (
+      { ...context, [variable]: Math.min(context[variable] + 1, top) })),
   },
 });
 export const machine = (json) => runtime.createMachine(json);
