@@ -16,7 +16,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fsm_agent.loop.agent import AgentMachine, ConfigurationError
+    from fsm_agent.loop.agent import AgentMachine
+    from fsm_agent.loop.configuration import ConfigurationError
     from fsm_agent.loop.deps import Deps
     from fsm_agent.loop.events import Event
     from fsm_agent.loop.hooks import Block, Hooks, Prevent, StopHookInput
@@ -33,7 +34,7 @@ _HOMES = {
     "AGENT_LOOP": "machine",
     "AgentMachine": "loop.agent",
     "Block": "loop.hooks",
-    "ConfigurationError": "loop.agent",
+    "ConfigurationError": "loop.configuration",
     "Definition": "machine",
     "Deps": "loop.deps",
     "Event": "loop.events",

@@ -7,6 +7,8 @@ there is no buffer that could grow, and a consumer that stops stops production.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -15,11 +17,12 @@ T = TypeVar("T")
 class Channel(Generic[T]):
     """A rendezvous between one producer and one consumer of the same event loop."""
 
-    __slots__ = ("_delivery", "_wanted", "listening")
+    __slots__ = ("_delivery", "_ready", "_wanted", "listening")
 
     def __init__(self) -> None:
         self.listening = True
         """False once nobody wants the events: `emit` then returns at once."""
+        self._ready: deque[T] = deque()
         self._delivery: asyncio.Future[T | None] | None = None
         self._wanted: asyncio.Future[None] | None = None
 
@@ -32,6 +35,22 @@ class Channel(Generic[T]):
         if not delivery.done():
             delivery.set_result(event)
         await self._demand()
+
+    async def emit_all(self, events: Iterable[T]) -> None:
+        """Deliver events (one or more) that are there already, and wait until one more is asked for: the consumer takes them without a change of task between them."""
+        first, *rest = events
+        await self._demand()
+        delivery, self._delivery = self._delivery, None
+        if not self.listening or delivery is None:
+            return
+        self._ready.extend(rest)
+        if not delivery.done():
+            delivery.set_result(first)
+        await self._demand()
+
+    def ready(self) -> T | None:
+        """An event that can be had without waiting, if there is one."""
+        return self._ready.popleft() if self._ready else None
 
     async def _demand(self) -> None:
         if self._delivery is not None or not self.listening:
@@ -51,6 +70,7 @@ class Channel(Generic[T]):
     def stop_listening(self) -> None:
         """From now on events are dropped, and the producer never waits. Who waits for one is told that none comes."""
         self.listening = False
+        self._ready.clear()
         self._answer(None)
         self._wake()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from logging import DEBUG
 from typing import TYPE_CHECKING, Any
 
 from fsm_agent.log import logger
@@ -65,6 +66,14 @@ class Driver:
         self.abort_why = why
         if self._working is not None and self._abortable:
             self._working.cancel()
+            self._insist(self._working)
+
+    def _insist(self, work: asyncio.Task[Outcome | str]) -> None:
+        """Cancel again an effect whose clean-up hangs (a `call_model` of the user's own): twice the grace is for the
+        stream and for the tools, which bound themselves, and one more is to spare."""
+        seconds = 3 * self.conversation.machine.limits.abort_grace
+        timer = asyncio.get_running_loop().call_later(seconds, work.cancel)
+        work.add_done_callback(lambda _: timer.cancel())
 
     def close(self) -> None:
         """Nobody wants the rest: abort, and show nothing more."""
@@ -166,12 +175,12 @@ class Driver:
             "control": self.cursor.control.as_dict(),
             "reason": row.reason,
         }
-        events.append(Transition.model_construct(**moved))
-        logger.debug("transition", run=conversation.run_id, **moved)
+        events.append(Transition.of({"type": "transition", **moved}))
+        if logger.isEnabledFor(DEBUG):
+            logger.debug("transition", run=conversation.run_id, **moved)
         if row.reason is not None:
             events.append(self._terminal(row, detail))
-        for event in events:
-            await self.channel.emit(event)
+        await self.channel.emit_all(events)
 
     def _detail(self, row: Row, facts: Mapping[str, str]) -> str:
         """Why this row, in a sentence: what the last effect that it rests on said, and what others said in vain."""

@@ -125,7 +125,7 @@ class Run(AsyncIterator[Event]):
         if task.done():
             task.result()
             raise StopAsyncIteration
-        event = await self._channel.request()
+        event = self._channel.ready() or await self._channel.request()
         if event is None:
             raise StopAsyncIteration
         return event

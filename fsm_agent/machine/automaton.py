@@ -63,10 +63,6 @@ class Automaton:
         Raises `HoleError` if every row declines.
         """
         for row in self.definition.rows_from(control.state):
-            if not self.holds(row, control):
-                continue
-            if row.upon and not any(facts.get(effect) in outcomes for effect, outcomes in row.upon.items()):
-                continue
             missing: str | None = None
             for effect, outcomes in row.given.items():
                 fact = facts.get(effect)
@@ -76,8 +72,10 @@ class Automaton:
                 if fact not in outcomes:
                     break
             else:
-                return Fire(row)
-            if missing is not None:
+                if self._takes(row, control, facts):
+                    return Fire(row)
+            # Most rows decline for what is known already, so the guards are asked last.
+            if missing is not None and self._takes(row, control, facts):
                 return Ask(missing)
         known = ", ".join(f"{effect}: {outcome}" for effect, outcome in facts.items()) or "nothing"
         raise HoleError(
@@ -85,9 +83,17 @@ class Automaton:
             f"with {control}; add a row that takes it."
         )
 
+    def _takes(self, row: Row, control: Control, facts: Mapping[str, str]) -> bool:
+        if row.upon and not any(facts.get(effect) in outcomes for effect, outcomes in row.upon.items()):
+            return False
+        return self.holds(row, control)
+
     def holds(self, row: Row, control: Control) -> bool:
         """Whether every guard of the row holds."""
-        return all(guard(control, self.limits) for guard in row.when)
+        for guard in row.when:  # noqa: SIM110 - a loop is asked in each move, and `all` would make a generator for it
+            if not guard(control, self.limits):
+                return False
+        return True
 
     def fits(self, row: Row, facts: Mapping[str, str]) -> bool:
         """Whether the facts are those that the row needs."""

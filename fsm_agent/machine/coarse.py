@@ -56,9 +56,9 @@ class Coarse:
         meant = [step for step in self.steps if step.takes(row)]
         here = [step for step in meant if step.source == phase]
         if len(here) > 1:
-            raise ValueError(f"In {phase!r} the row «{row}» would be two steps: {here[0]} and {here[1]}.")
+            raise ValueError(f"In {str(phase)!r} the row «{row}» would be two steps: {here[0]} and {here[1]}.")
         if meant and not here:
-            raise ValueError(f"In {phase!r} the row «{row}» is no step, but it is {meant[0]} elsewhere.")
+            raise ValueError(f"In {str(phase)!r} the row «{row}» is no step, but it is {meant[0]} elsewhere.")
         return here[0] if here else None
 
     def follow(self, phase: str, row: Row) -> str:

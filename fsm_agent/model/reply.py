@@ -72,6 +72,7 @@ class ReplyAssembler:
         self._stopped = False
         self._first_usage: dict[str, Any] = {}
         self._last_usage: dict[str, Any] = {}
+        self._final_usage: Usage | None = None
 
     # ---- in
 
@@ -156,6 +157,7 @@ class ReplyAssembler:
         delta = as_object(event.get("delta"))
         if not self.started or delta is None:
             self._misplaced(event)
+        self._final_usage = None
         self._last_usage |= {k: v for k, v in (as_object(event.get("usage")) or {}).items() if v is not None}
         told = delta.get("stop_reason")
         if told is None:
@@ -202,6 +204,14 @@ class ReplyAssembler:
         first ones."""
         if not self.started:
             return Usage()
+        if self._final_usage is None:
+            usage = self._counted()
+            if not self.finished:
+                return usage
+            self._final_usage = usage
+        return self._final_usage
+
+    def _counted(self) -> Usage:
         final = {key: value for key, value in self._last_usage.items() if value or key == "iterations"}
         usage = Usage.from_wire({**self._first_usage, **final})
         before = Usage.from_wire(self._first_usage)

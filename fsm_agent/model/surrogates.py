@@ -28,6 +28,19 @@ def mended(value: Any) -> Any:
     >>> mended({"a": ["\\ud83d", 1]}) == {"a": ["\\ufffd", 1]}
     True
     """
+    return value if _is_strict(value) else _rebuilt(value)
+
+
+def _is_strict(value: Any) -> bool:
+    """Whether there is nothing to mend. This is all that happens to nearly every event, so it makes no objects."""
+    if isinstance(value, str):
+        return value.isascii() or mended_text(value) is value
+    if is_object(value):
+        return all(map(_is_strict, value)) and all(map(_is_strict, value.values()))
+    return all(map(_is_strict, value)) if is_array(value) else True
+
+
+def _rebuilt(value: Any) -> Any:
     if isinstance(value, str):
         return mended_text(value)
     if is_object(value):

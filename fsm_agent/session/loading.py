@@ -54,6 +54,8 @@ def readable(messages: object, *, model: str | None = None) -> tuple[list[Messag
     notes: list[str] = []
     given = cast("Iterable[object]", messages)
     read = [_message(raw, f"messages[{index}]", model, notes) for index, raw in enumerate(given)]
+    if read and read[0]["role"] == "system":
+        _refuse("messages[0]", "has the role 'system'", "Give standing instructions as the machine's `system`.")
     return read, notes
 
 

@@ -9,6 +9,9 @@ and `MessagesServer` is the same over HTTP, for any client. `from_witness` makes
 checker found, and `covering_witnesses` gives runs through every two transitions that can follow each other.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from fsm_agent.testing.answers import count_events
 from fsm_agent.testing.events import Chunking
 from fsm_agent.testing.playback import UnexpectedRequestError
@@ -40,8 +43,20 @@ from fsm_agent.testing.script import (
 )
 from fsm_agent.testing.scripted import ScriptedModel
 from fsm_agent.testing.server import MessagesServer
-from fsm_agent.testing.witness import NotFollowedError, Rehearsal, Rehearsed, from_witness
-from fsm_agent.testing.witness_cover import Cover, covering_witnesses
+
+if TYPE_CHECKING:
+    from fsm_agent.testing.witness import NotFollowedError, Rehearsal, Rehearsed, from_witness
+    from fsm_agent.testing.witness_cover import Cover, covering_witnesses
+
+# They need the loop and the checker, which a server or a scripted model has no use for.
+_LATER = {
+    "Cover": "witness_cover",
+    "NotFollowedError": "witness",
+    "Rehearsal": "witness",
+    "Rehearsed": "witness",
+    "covering_witnesses": "witness_cover",
+    "from_witness": "witness",
+}
 
 __all__ = [
     "ApiError",
@@ -88,3 +103,9 @@ __all__ = [
     "validate",
     "with_fault",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -115,7 +115,7 @@ class Stage:
             chunking=scenario.chunking,
             strict=False,
         )
-        self._observed = ObservedModel(self._model)
+        self._observed = ObservedModel(self._respond)
         self.machine = self._made(machine)
         self._consumer: asyncio.Task[None] | None = None
         self._leaving = False
@@ -124,7 +124,7 @@ class Stage:
     def _made(self, machine: AgentMachine) -> AgentMachine:
         deps = replace(
             machine.deps,
-            call_model=self._call_model,
+            call_model=self._observed,
             uuid=lambda: "run",
             sleep=asyncio.sleep,
             random=random.Random(0),
@@ -145,13 +145,13 @@ class Stage:
 
     # ---- the model
 
-    async def _call_model(self, request: Any) -> AsyncGenerator[dict[str, Any], None]:
-        stream = self._observed(request)
+    async def _respond(self, request: Any) -> AsyncGenerator[dict[str, Any], None]:
+        if self._cue is not None:
+            await self._cue(request)
+        self.answered += 1
+        self._schedule(self.answered)
+        stream = self._model(request)
         try:
-            if self._cue is not None:
-                await self._cue(request)
-            self.answered += 1
-            self._schedule(self.answered)
             async for event in stream:
                 yield event
         finally:

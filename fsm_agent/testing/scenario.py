@@ -207,7 +207,8 @@ def program(scenario: Scenario, machine: str = "machine") -> str:
     check_scenario(machine, Scenario(prompt='Hi.'))
     """
     module, colon, name = machine.partition(":")
-    imported = [f"from {module} import {name.partition('.')[0]}"] if colon else []
+    outermost = re.split(r"[.(]", name)[0]
+    imported = [f"from {module} import {outermost}"] if colon else []
     call = f"check_scenario({name or module}, {scenario!r})"
     names = [word for word in _IMPORTABLE if re.search(rf"\b{word}\(", call)]
     return "\n".join([f"from fsm_agent.testing import {', '.join(names)}", *imported, "", call])

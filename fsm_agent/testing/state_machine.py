@@ -16,11 +16,12 @@ that bring it about, and its scenario is written to a file.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from hypothesis import target
+from hypothesis import HealthCheck, settings, target
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -44,6 +45,8 @@ SUMMARY = Reply("<summary>They talked.</summary>")
 FAILURES = Path(".fsm_agent") / "failures"
 """Where scenarios of failures are written, below the working directory."""
 
+STEPS = 15
+"""Steps of an example, unless the profile of Hypothesis names another number: an agent's run seldom has more."""
 _SAID = ("Done.", "I see.", "Let me look again.", "")
 
 
@@ -81,6 +84,13 @@ class AgentStateMachine(RuleBasedStateMachine):
     inputs: ClassVar[Inputs] = {}
     limits: ClassVar[Mapping[str, Any]] = {}
     """Limits that differ from the machine's: small ones reach what lies behind them."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        now = settings()
+        steps = STEPS if now.stateful_step_count == settings.get_profile("default").stateful_step_count else None
+        quiet = settings(deadline=None, suppress_health_check=list(HealthCheck))
+        cls.TestCase.settings = quiet if steps is None else settings(quiet, stateful_step_count=steps)
 
     def agent(self) -> AgentMachine:
         """Make the machine under test, afresh for each example, with fakes of whatever its tools touch."""
@@ -126,7 +136,7 @@ class AgentStateMachine(RuleBasedStateMachine):
         """The conversation: as the run left it, or, while the run waits, as the model was last sent it."""
         if self._over:
             return self.played.result.messages
-        return self._stage.exchanges[-1].messages if self._stage.exchanges else []
+        return list(json.loads(self._request.body)["messages"]) if self._request is not None else []
 
     @property
     def calls(self) -> list[tuple[str, JsonObject]]:
@@ -201,7 +211,7 @@ class AgentStateMachine(RuleBasedStateMachine):
         self._prompt, self._history = prompt, tuple(history)
         self._served: list[Item] = []
         self._acts: list[UserAct] = []
-        self._kind = "turn"
+        self._kind, self._request = "turn", None
         self._over = False
         self._asked, self._go = asyncio.Event(), asyncio.Event()
         scenario = Scenario(prompt=prompt, history=self._history, limits=self.limits)
@@ -214,7 +224,7 @@ class AgentStateMachine(RuleBasedStateMachine):
 
     async def _cue(self, request: Any) -> None:
         """The run asks the model: wait for the rule that answers."""
-        self._kind = str(getattr(request, "purpose", "turn"))
+        self._kind, self._request = str(getattr(request, "purpose", "turn")), request
         if self._kind == "turn":
             self._asked.set()
             await self._go.wait()

@@ -231,14 +231,15 @@ def _told_to_wait(conversation: Conversation) -> None:
 
 
 def _older_conversation(conversation: Conversation) -> None:
-    history = conversation.history
-    if not any(entry.message == OLDER[0] for entry in history):
-        history.replace(0, 0, OLDER)
+    messages = conversation.history.messages
+    begins = (at for at, message in enumerate(messages) if message == OLDER[0])
+    if not any(tuple(messages[at : at + len(OLDER)]) == OLDER for at in begins):
+        conversation.history.replace(0, 0, OLDER)
 
 
 def _staged_collapse(conversation: Conversation) -> None:
-    _older_conversation(conversation)
     history = conversation.history
+    history.replace(0, 0, OLDER)
     history.marks[collapse.STAGE] = (history.version, len(OLDER) // 2, history.tokens)
 
 

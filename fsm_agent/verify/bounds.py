@@ -109,9 +109,6 @@ def _contradicts(path: Sequence[Literal], answers: Sequence[Literal]) -> bool:
     return any((atom, not answer) in answers for atom, answer in path)
 
 
-NOWHERE = float("-inf")
-
-
 class WorstCase:
     """The bounds of a machine whose certificate is complete."""
 
@@ -126,7 +123,9 @@ class WorstCase:
         self.ranked = [v for every in self.visits.values() for v in every if v.row.key in self.level]
         self.plain = {e: [v for v in every if v.row.key not in self.level] for e, every in self.visits.items()}
         self._measure: Measure = "requests"
-        self._ways: dict[tuple[Measure, int], float] = {}
+        self._known_ways: dict[tuple[Measure, int], dict[int, int]] = {}
+        self._arriving: dict[int, int] = {}
+        self._leaving: dict[int, int] = {}
         self._units: dict[int, tuple[int, Sum]] = {}
         self.onward = {e: any(v.row.key in self.level for v in every) for e, every in self.visits.items()}
 
@@ -144,9 +143,8 @@ class WorstCase:
 
     def bound(self, measure: Measure, *, one_turn: bool) -> tuple[int, str]:
         """The number and its formula; with `one_turn`, from the start of a turn to its end."""
-        self._measure, self._units = measure, {}
-        start = self._onward(0)
-        total = 0 if start == NOWHERE else int(start)
+        self._weigh(measure)
+        total = self._leaving[0]
         words = Sum(total)
         worth: dict[str, int] = {}
         for i, peel in enumerate(self.peels):
@@ -175,16 +173,39 @@ class WorstCase:
                 words = each.times(str(peel.limit)).plus(rest)
         return words
 
-    def _onward(self, entry: int) -> float:
-        """The dearest way, by plain rows only, from here to where a ranked row may fire."""
-        known = self._ways.get((self._measure, entry))
+    def _weigh(self, measure: Measure) -> None:
+        self._measure, self._units = measure, {}
+        self._share()
+
+    def _ways(self, entry: int) -> dict[int, int]:
+        """The dearest way, by plain rows only, from here to each entry where a ranked row may fire."""
+        known = self._known_ways.get((self._measure, entry))
         if known is None:
-            known = 0 if self.onward[entry] else NOWHERE
+            known = {entry: 0} if self.onward[entry] else {}
             for visit in self.plain[entry]:
                 if not self.final(visit):
-                    known = max(known, visit.weight(self._measure) + self._onward(visit.dest))
-            self._ways[self._measure, entry] = known
+                    for there, weight in self._ways(visit.dest).items():
+                        known[there] = max(known.get(there, 0), visit.weight(self._measure) + weight)
+            self._known_ways[self._measure, entry] = known
         return known
+
+    def _share(self) -> None:
+        """Split what each way costs into a part for where it begins and a part for where it ends.
+
+        The two parts together are never less than the way; so ways can be charged to the rows at their ends.
+        """
+        cheapest = {entry: min(self._ways(entry).values(), default=0) for entry in self.visits}
+        self._arriving = {
+            there: max(
+                self._ways(entry)[there] - cheapest[entry] for entry in self.visits if there in self._ways(entry)
+            )
+            for there in self.visits
+            if self.onward[there]
+        }
+        self._leaving = {
+            entry: max((weight - self._arriving[there] for there, weight in self._ways(entry).items()), default=0)
+            for entry in self.visits
+        }
 
     def _unit(self, i: int) -> tuple[int, Sum]:
         """What one raising of the i-th counter of the ranking can cost, with all that it re-arms."""
@@ -194,8 +215,7 @@ class WorstCase:
         return self._units[i]
 
     def _cost(self, visit: Visit, i: int) -> tuple[int, Sum]:
-        after = self._onward(visit.dest)
-        total = visit.weight(self._measure) + (0 if after == NOWHERE else int(after))
+        total = self._arriving[visit.start] + visit.weight(self._measure) + self._leaving[visit.dest]
         words = Sum(total)
         rearmed = self._put_back(visit)
         for j in range(i + 1, len(self.peels)):
@@ -209,7 +229,7 @@ class WorstCase:
 
     def cost_of(self, key: tuple[str, str], measure: Measure) -> int:
         """What one firing of a ranked row can cost, with all that it re-arms."""
-        self._measure, self._units = measure, {}
+        self._weigh(measure)
         return max((self._cost(v, self.level[key])[0] for v in self.ranked if v.row.key == key), default=0)
 
     def _put_back(self, visit: Visit) -> set[str]:
@@ -228,10 +248,9 @@ class WorstCase:
         """What the end may cost on top: its last row may need counters that then were not used up."""
         best = 0
         for entry in self.visits:
-            onward = max(0, self._onward(entry))
             for cost, answers in self._endings(entry, one_turn=one_turn):
                 lost = sum(worth.get(name, 0) for name in needs_room(answers))
-                best = max(best, cost - int(onward) - lost)
+                best = max(best, cost - self._leaving[entry] - lost)
         return best
 
     def _endings(self, entry: int, *, one_turn: bool) -> Iterator[tuple[int, tuple[Literal, ...]]]:

@@ -169,12 +169,12 @@ def _components(edges: Sequence[Edge]) -> dict[int, int]:
     low: dict[int, int] = {}
     component: dict[int, int] = {}
     trail: list[int] = []
-    for start in after:
+    for start, first in after.items():
         if start in number:
             continue
         number[start] = low[start] = len(number)
         trail.append(start)
-        stack = [(start, iter(after[start]))]
+        stack = [(start, iter(first))]
         while stack:
             here, rest = stack[-1]
             there = next(rest, None)

@@ -116,6 +116,8 @@ class _Check:
             if isinstance(answer, Found):
                 replay(self.definition, self.limits, answer.witness.steps)
                 self.rows[row.key] = answer.witness
+                if not answer.shortest:
+                    self.notes.append(f"Whether the run through the row «{row}» is a shortest one.")
             elif isinstance(answer, Undecided):
                 self.problems.append(answer.why)
             else:
@@ -174,9 +176,10 @@ class _Check:
                     alive.add(number)
                     ends.append(number)
         holes = {hole.state for hole in self.holes}
-        reached = {step.state for run in self.rows.values() for step in run.steps} | {self.definition.initial}
-        states = (situation.state for n, situation in enumerate(self.system.situations) if n not in alive)
-        self.dead_ends = [s for s in dict.fromkeys(states) if s in reached and s not in holes]
+        reached = {step.dest for run in self.rows.values() for step in run.steps} | {self.definition.initial}
+        states = dict.fromkeys(situation.state for situation in self.system.situations)
+        living = {self.system.situations[n].state for n in alive}
+        self.dead_ends = [s for s in states if s in reached and s not in holes | living]
 
     # ---- that it ends
 

@@ -80,6 +80,11 @@ def bound(condition: Guard, definition: Definition) -> Guard:
             return condition
 
 
+def worded(condition: Guard) -> str:
+    """A condition in words, also where a counter's own limit is meant and not named."""
+    return str(condition).replace("< None", "< its limit")
+
+
 def parts(condition: Guard) -> Iterator[Guard]:
     """The guards and facts that a condition is made of."""
     match condition:

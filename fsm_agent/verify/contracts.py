@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from fsm_agent.machine import Control, Definition, Guard, Increment, Row, Set
-from fsm_agent.verify.conditions import AllOf, unknown_names
+from fsm_agent.verify.conditions import AllOf, unknown_names, worded
 
 Names: TypeAlias = str | Iterable[str]
 """Several names: words in one string, or a list of them."""
@@ -316,7 +316,7 @@ def checked_names(contracts: Iterable[Contract], definition: Definition) -> Iter
 
 
 def _only_when(condition: Guard | None) -> str:
-    return "" if condition is None else f", only when {condition}"
+    return "" if condition is None else f", only when {worded(condition)}"
 
 
 def _unknown_triggers(wanted: Iterable[str], definition: Definition) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from fsm_agent.machine import Below, Guard, Increment, Row
-from fsm_agent.verify.conditions import bound, holds, surely
+from fsm_agent.verify.conditions import bound, holds, surely, worded
 from fsm_agent.verify.configurations import Configurations
 from fsm_agent.verify.contracts import (
     Always,
@@ -90,10 +90,10 @@ class Judge:
                 yield from self._enters(contract)
             case Fires():
                 places = (place for place in self._moves() if place[2].row.trigger in contract.triggers)
-                yield from self._broken(f"It fires although not: {contract.when}.", places, contract.when)
+                yield from self._broken(f"It fires although not: {worded(contract.when)}.", places, contract.when)
             case Performs():
                 asks = ((n, p, h) for n, p, h in self._places() if isinstance(h, Ask) and h.effect == contract.effect)
-                yield from self._broken(f"It is performed although not: {contract.when}.", asks, contract.when)
+                yield from self._broken(f"It is performed although not: {worded(contract.when)}.", asks, contract.when)
             case Counts():
                 for fault in contract.faults(self.definition):
                     yield fault[0].upper() + fault[1:] + ".", None
@@ -153,7 +153,7 @@ class Judge:
             if trigger not in entering:
                 yield f"{trigger} does not enter it.", None
         if contract.when is not None:
-            yield from self._broken(f"It is entered although not: {contract.when}.", places, contract.when)
+            yield from self._broken(f"It is entered although not: {worded(contract.when)}.", places, contract.when)
 
     def _always(self, contract: Always) -> Iterator[tuple[str, Witness | None]]:
         def broken(number: int, packed: int, layout: Layout) -> bool:

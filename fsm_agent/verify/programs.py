@@ -51,7 +51,12 @@ def program(definition: Definition, limits: Limits, run: Witness | Lasso) -> str
         f"from fsm_agent.machine import Ask, Automaton, Fire\n{imported}\nautomaton = Automaton(definition, {bounds})\n"
     )
     if isinstance(run, Witness):
-        body = f"run = {_visits(run.steps)}\ncontrol, facts = follow(automaton.initial, {{}}, run)\nprint(control, facts)\n"
+        last = run.steps[-1].trigger if run.steps else ""
+        body = (
+            f"run = {_visits(run.steps)}\n"
+            "control, facts = follow(automaton.initial, {}, run)\nprint(control, facts)\n"
+            + ("automaton.decide(control, facts)  # raises HoleError\n" if last is None else "")
+        )
     else:
         body = (
             f"stem = {_visits(run.stem)}\nloop = {_visits(run.loop)}\n"

@@ -48,7 +48,7 @@ def _only_reader(definition: Definition, counter: str, limit: str) -> bool:
 
 
 def pumped(events: Sequence[Event], counters: Sequence[Shrunk]) -> list[Event]:
-    """The run with its rounds repeated until each counter has come as far below its own limit as below the small one."""
+    """The run with its rounds repeated, so that each counter comes as near to its own limit as to the small one."""
     visits = _visits(events)
     for counter in counters:
         visits = _stretched(visits, counter.counter, counter.bound - counter.small)

@@ -121,6 +121,8 @@ class Report:
         yield from (str(verdict) for verdict in self.contracts if not verdict.holds)
 
     def _lost_reasons(self) -> Iterator[str]:
+        if self.problems and not self.rows:
+            return  # it was not looked for
         for reason, witness in self.reasons.items():
             rows = [row.key for row in self.definition.rows if row.reason == reason]
             if witness is None and not any(key in self.switched_off for key in rows):

@@ -18,7 +18,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from fsm_agent.verify import pumping
@@ -49,6 +49,8 @@ class Found:
     at: int
     happening: Happening
     initial: str
+    shortest: bool = True
+    """False where the search for a shortest run was given up, and this is some run."""
 
     @property
     def witness(self) -> Witness:
@@ -250,13 +252,14 @@ class Search:
 
     def _refined(self, goal: Goal) -> Answer:
         visible, patience = dict[str, int](), 400
+        abstraction: Abstraction | None = None
         while True:
             shown = frozenset(visible.items())
             try:
                 abstraction = self.abstraction(shown)
             except TooLargeError as error:
-                pumped = self._pumped(goal)
-                return pumped or Undecided(f"{goal.name} was neither found nor excluded: {error}.")
+                found = self._pumped(goal) or (abstraction and self._any(goal, abstraction))
+                return found or Undecided(f"{goal.name} was neither found nor excluded: {error}.")
             distances = abstraction.distances(goal)
             if abstraction.initial not in distances:
                 return Unreachable(shown)
@@ -272,6 +275,11 @@ class Search:
             elif patience > self.cap:
                 return Undecided(f"{goal.name} was neither found nor excluded in {patience:,} configurations.")
             patience *= 2
+
+    def _any(self, goal: Goal, abstraction: Abstraction) -> Found | None:
+        """Some run to the goal, the way that looks nearest first."""
+        outcome = self._astar(goal, abstraction, abstraction.distances(goal), self.cap, greedy=True)
+        return replace(outcome, shortest=False) if isinstance(outcome, Found) else None
 
     def _pumped(self, goal: Goal) -> Found | None:
         """A run found under smaller limits, with its rounds repeated until it fits these."""
@@ -290,7 +298,7 @@ class Search:
         at = pumping.followed(configurations, events)
         if at is None or not self._reached(goal, at, configurations.happening(at)):
             return None
-        return Found(tuple(events), at, configurations.happening(at), answer.initial)
+        return Found(tuple(events), at, configurations.happening(at), answer.initial, shortest=False)
 
     def _most_to_blame(self, blocked: dict[str, int]) -> str:
         """The name that stood in the way most often; of several, the one with the fewest values."""
@@ -304,7 +312,13 @@ class Search:
         return more if simple and 2 * more < layout.domain(name) else 0
 
     def _astar(
-        self, goal: Goal, abstraction: Abstraction, distances: dict[int, int], patience: int
+        self,
+        goal: Goal,
+        abstraction: Abstraction,
+        distances: dict[int, int],
+        patience: int,
+        *,
+        greedy: bool = False,
     ) -> Found | dict[str, int] | None:
         """The goal; or nothing is left to look at; or patience is at its end, and this is what blocked the way."""
         configurations = self.configurations
@@ -332,7 +346,7 @@ class Search:
                 taken = steps[here] + cost
                 if there not in steps or taken < steps[there]:
                     steps[there], came_from[there] = taken, here
-                    heapq.heappush(queue, (taken + left, -taken, there))
+                    heapq.heappush(queue, (left if greedy else taken + left, -taken, there))
             if not kept:
                 if near < nearest:
                     nearest, blocked = near, {}

@@ -65,8 +65,8 @@ def definitions(draw: st.DrawFn, *, bounded: bool = False, predicates: bool = Fa
     rows: list[Row] = []
     for state in states:
         usable = [spec for spec in specs if spec.state == state or spec.name in inherits[state]]
-        for i in range(draw(st.integers(1, 4))):
-            rows.append(draw(_rows(state, f"t{i}", states, usable, counters, flags, bounded, predicates)))
+        triggers = [f"t{i}" for i in range(draw(st.integers(1, 4)))]
+        rows += [draw(_rows(state, t, states, usable, counters, flags, bounded, predicates)) for t in triggers]
     try:
         return Definition(
             name="random",

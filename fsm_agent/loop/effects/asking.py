@@ -116,7 +116,9 @@ class TurnCall:
         if len(self.conversation.notices):
             await emit_notices(self.visit)
         self.reply.shown = True
-        await self.visit.emit(StreamEvent.model_construct(message_id=self.reply.message_id, event=event))
+        await self.visit.emit(
+            StreamEvent.of({"type": "stream_event", "message_id": self.reply.message_id, "event": event})
+        )
 
 
 def _waiting_server_uses(history: History) -> set[str]:

@@ -57,6 +57,8 @@ class Observed:
     outcome: Outcome | None = None
     raised: BaseException | None = None
     follow_up: Outcome | None = None
+    """What the next run, on what this one left, came to."""
+    follow_up_refusals: list[ApiRefusal] = field(default_factory=list[ApiRefusal])
     follow_up_raised: BaseException | None = None
     follow_up_body: JsonObject | None = None
     """The first accepted request of the run that followed."""
@@ -72,14 +74,15 @@ class Observed:
 
 
 def merged_turns(body: JsonObject) -> Iterator[tuple[str, list[JsonObject]]]:
-    """The messages as the API reads them: neighbours of one role are one turn. Text alone has no blocks here."""
+    """The messages as the API reads them: neighbours of one role are one turn, and a string is a text block."""
     role, blocks = "", list[JsonObject]()
     for message in objects(body.get("messages")):
         if message.get("role") != role:
             if role:
                 yield role, blocks
             role, blocks = str(message.get("role")), []
-        blocks = blocks + objects(message.get("content"))
+        content = message.get("content")
+        blocks += [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
     if role:
         yield role, blocks
 

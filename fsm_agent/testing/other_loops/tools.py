@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 __all__ = ["RecordedCall", "ToolFunction", "ToolRecord"]
 
-ToolFunction: TypeAlias = Callable[..., Awaitable[str]]
+ToolFunction: TypeAlias = Callable[..., Coroutine[Any, Any, str]]
 """A tool: an async function with annotations and a docstring that says what its arguments are."""
 
 LONG_VALUE = "A line of the file. " * 400
