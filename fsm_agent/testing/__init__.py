@@ -45,32 +45,60 @@ from fsm_agent.testing.scripted import ScriptedModel
 from fsm_agent.testing.server import MessagesServer
 
 if TYPE_CHECKING:
+    from fsm_agent.testing.coverage import Coverage
+    from fsm_agent.testing.playing import PlayedRun, check_scenario, play_scenario, replay_scenario
+    from fsm_agent.testing.scenario import HookAct, Scenario, ToolAct, UserAct, load_scenario
+    from fsm_agent.testing.simulation import Schedule
+    from fsm_agent.testing.state_machine import AgentStateMachine, invariant, precondition, rule
+    from fsm_agent.testing.strategies import scenarios
+    from fsm_agent.testing.transcript import transcript
     from fsm_agent.testing.witness import NotFollowedError, Rehearsal, Rehearsed, from_witness
     from fsm_agent.testing.witness_cover import Cover, covering_witnesses
 
 # They need the loop and the checker, which a server or a scripted model has no use for.
 _LATER = {
+    "AgentStateMachine": "state_machine",
     "Cover": "witness_cover",
+    "Coverage": "coverage",
+    "HookAct": "scenario",
     "NotFollowedError": "witness",
+    "PlayedRun": "playing",
     "Rehearsal": "witness",
     "Rehearsed": "witness",
+    "Scenario": "scenario",
+    "Schedule": "simulation",
+    "ToolAct": "scenario",
+    "UserAct": "scenario",
+    "check_scenario": "playing",
     "covering_witnesses": "witness_cover",
     "from_witness": "witness",
+    "invariant": "state_machine",
+    "load_scenario": "scenario",
+    "play_scenario": "playing",
+    "precondition": "state_machine",
+    "replay_scenario": "playing",
+    "rule": "state_machine",
+    "scenarios": "strategies",
+    "transcript": "transcript",
 }
 
 __all__ = [
+    "AgentStateMachine",
     "ApiError",
     "ApiRefusal",
     "ApiSettings",
     "Chunking",
     "Cover",
+    "Coverage",
     "Fault",
     "FaultKind",
+    "HookAct",
     "Item",
     "LoggedRequest",
     "MessagesServer",
     "ModelProfile",
     "NotFollowedError",
+    "PlayedRun",
     "RateLimits",
     "RawResponse",
     "RealRequestForbidden",
@@ -80,26 +108,39 @@ __all__ = [
     "Rehearsed",
     "Repeat",
     "Reply",
+    "Scenario",
+    "Schedule",
     "Script",
     "ScriptedModel",
     "Stream",
+    "ToolAct",
     "UnexpectedRequestError",
     "Usage",
+    "UserAct",
     "When",
+    "check_scenario",
     "count_events",
     "covering_witnesses",
     "forbid_real_requests",
     "from_witness",
+    "invariant",
     "load_cassette",
+    "load_scenario",
+    "play_scenario",
+    "precondition",
     "record",
     "recorded_item",
     "recorded_script",
     "redacted_thinking",
+    "replay_scenario",
     "request_kind",
+    "rule",
     "save_cassette",
+    "scenarios",
     "text",
     "thinking",
     "tool_use",
+    "transcript",
     "validate",
     "with_fault",
 ]

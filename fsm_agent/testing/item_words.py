@@ -71,7 +71,9 @@ def _fault_code(fault: Fault) -> str:
 
 def _when_words(when: When) -> str:
     if when.kind is None or when != When(kind=when.kind):
-        raise ValueError(f"{when!r} has no short form; in a scenario an item is kept for a kind of request or for none.")
+        raise ValueError(
+            f"{when!r} has no short form; in a scenario an item is kept for a kind of request or for none."
+        )
     return when.kind
 
 
@@ -122,5 +124,3 @@ def item_of(words: Any) -> Item:
     if isinstance(made, Repeat):
         raise ValueError("In a scenario an item is written as often as it is served; it has no `repeat`.")
     return made
-
-

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -179,7 +180,8 @@ class Stage:
         if run is None or consumer is None or consumer.done():
             return
         if act.do == "send":
-            run.send(act.text)
+            with contextlib.suppress(RuntimeError):  # the run has just ended; its consumer has not seen it yet
+                run.send(act.text)
             return
         if self._aborted_at is None:
             self._aborted_at = consumer.get_loop().time()
@@ -281,8 +283,6 @@ def check_scenario(
     return played
 
 
-def replay_scenario(
-    path: str | Path, machine: MachineUnderTest, *also: Callable[[PlayedRun], object]
-) -> PlayedRun:
+def replay_scenario(path: str | Path, machine: MachineUnderTest, *also: Callable[[PlayedRun], object]) -> PlayedRun:
     """`check_scenario` with the scenario of a file. Raises `ValueError` if the file has none."""
     return check_scenario(machine, load_scenario(path), *also)

@@ -87,7 +87,10 @@ def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str
 
     if not issubclass(obj, AgentStateMachine) or obj is AgentStateMachine or not name.startswith("Test"):
         return None
-    return collector.ihook.pytest_pycollect_makeitem(collector=collector, name=name, obj=obj.TestCase)
+    made: Any = collector.ihook.pytest_pycollect_makeitem(collector=collector, name=name, obj=obj.TestCase)
+    for node in made if isinstance(made, list) else [made]:
+        node.obj = obj.TestCase  # the module has the state machine under this name
+    return made
 
 
 # ---- the virtual clock
@@ -214,5 +217,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for report in reports:
         for line in report.lines(most=None if everything else _SHOWN):
             terminalreporter.line(line)
-
-

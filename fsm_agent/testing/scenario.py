@@ -258,7 +258,7 @@ def _arguments(value: Any) -> Iterable[str]:
         elif isinstance(each, tuple):
             yield f"{name}={list(cast('tuple[object, ...]', each))!r}"
         elif name in {"tools", "effects"}:
-            yield f"{name}={ {key: list(acts) for key, acts in each.items()} !r}"
+            yield f"{name}={ {key: list(acts) for key, acts in each.items()}!r}"
         elif isinstance(each, Chunking):
             yield f"chunking=Chunking({', '.join(f'{key}={one!r}' for key, one in _given(each).items())})"
         else:

@@ -128,6 +128,13 @@ class Report:
             if witness is None and not any(key in self.switched_off for key in rows):
                 yield f"No run ends for the reason {reason!r}."
 
+    def witness(self, reason: str) -> Witness:
+        """A shortest run that ends for a reason. Raises `KeyError` if there is none."""
+        run = self.reasons.get(reason)
+        if run is None:
+            raise KeyError(f"No run of the machine {self.definition.name!r} ends for the reason {reason!r}.")
+        return run
+
     def program(self, run: Witness | Lasso) -> str:
         """A witness or a lasso of this report as a program to paste and run."""
         return program(self.definition, self.limits, run)

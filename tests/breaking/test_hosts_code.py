@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel, field_validator
 
 from fsm_agent import Block, Hooks, Prevent, StopHookInput, ToolContext, tool
+from fsm_agent.loop.events import Assistant, User
 from fsm_agent.testing import Reply, text, tool_use
 from fsm_agent.tools import Allow, Deny, Note, Stop
 from tests.breaking.agents import QUICK, machine, results
@@ -248,7 +249,7 @@ async def test_a_consumer_that_empties_what_it_is_shown_changes_nothing_of_the_h
         if event.type == "stream_event":
             for part in ("message", "content_block", "delta"):
                 event.event.get(part, {}).clear()
-        elif event.type in ("assistant", "user"):
+        elif isinstance(event, Assistant | User):
             event.message.clear()
     assert run.result.text == "done"
     assert [message["role"] for message in run.result.messages] == ["user", "assistant", "user", "assistant"]

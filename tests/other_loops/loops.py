@@ -14,7 +14,7 @@ import anthropic
 from fsm_agent import AgentMachine, Deps, tool
 from fsm_agent.testing.other_loops import Drive, Outcome, ToolFunction
 
-MODEL = "claude-sonnet-4-5"
+MODEL = "claude-haiku-4-5"
 SUCCESS = {"end_turn", "stop_sequence"}
 
 

@@ -45,7 +45,7 @@ def brute_force(definition: Definition, limits: Limits, cap: int = 20_000) -> Br
     found = BruteForce()
     start: Configuration = (automaton.initial, frozenset(), None)
     found.moves[start] = 0
-    waiting = deque([start])
+    waiting: deque[Configuration] = deque([start])
     while waiting:
         here = waiting.popleft()
         successors, cost = _after(automaton, here, found)

@@ -1,13 +1,16 @@
 """Whether two tables decide alike in every case, reachable or not."""
 
+from collections.abc import Iterator
+
 from fsm_agent.machine import Below, Definition, Limits
-from fsm_agent.verify.decisions import Asked, Decisions, Fired, Leaf, Test, Tree, implied
+from fsm_agent.verify.decisions import Asked, Decisions, Facts, Fired, Leaf, Test, Tree, implied
 
 
 def decide_alike(one: Definition, other: Definition, limits: Limits) -> bool:
     """The same effects asked for and the same rows fired, whatever the counters are."""
     mine, theirs = Decisions(one, limits), Decisions(other, limits)
-    waiting, seen = [(one.initial, ())], set()
+    waiting: list[tuple[str, Facts]] = [(one.initial, ())]
+    seen: set[tuple[str, Facts]] = set()
     while waiting:
         state, facts = waiting.pop()
         if (state, facts) in seen:
@@ -23,7 +26,7 @@ def decide_alike(one: Definition, other: Definition, limits: Limits) -> bool:
     return True
 
 
-def _pairs(a: Tree, b: Tree, answers, definition: Definition, limits: Limits):
+def _pairs(a: Tree, b: Tree, answers, definition: Definition, limits: Limits) -> Iterator[tuple[Leaf, Leaf]]:
     for tree in (a, b):
         if isinstance(tree, Test):
             known = dict(answers).get(tree.atom)
@@ -34,6 +37,8 @@ def _pairs(a: Tree, b: Tree, answers, definition: Definition, limits: Limits):
                 pair = (branch, b) if tree is a else (a, branch)
                 yield from _pairs(*pair, (*answers, (tree.atom, answer)), definition, limits)
             return
+    assert not isinstance(a, Test)
+    assert not isinstance(b, Test)
     yield a, b
 
 

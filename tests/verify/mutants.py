@@ -58,9 +58,9 @@ def _wrong_rows(definition: Definition, row: Row) -> Iterator[tuple[str, Row | N
                 narrower = AnyOf(*(inner for n, inner in enumerate(guard.guards) if n != k))
                 yield f"narrow {guard}", _changed(row, when=[*rest[0], narrower, *rest[1]])
     for i, update in enumerate(row.update):
-        rest = [*row.update[:i]], [*row.update[i + 1 :]]
-        yield f"drop {update}", _changed(row, update=[*rest[0], *rest[1]])
-        yield f"flip {update}", _changed(row, update=[*rest[0], _flipped(definition, update), *rest[1]])
+        before, after = row.update[:i], row.update[i + 1 :]
+        yield f"drop {update}", _changed(row, update=[*before, *after])
+        yield f"flip {update}", _changed(row, update=[*before, _flipped(definition, update), *after])
     yield from _other_outcomes(row)
 
 
@@ -71,8 +71,8 @@ def _retargeted(definition: Definition, row: Row) -> Iterator[tuple[str, Row]]:
                 yield f"end as {reason}", _changed(row, reason=reason)
     for state in definition.states:
         if state.name != row.dest:
-            reason = definition.reasons[0] if state.final else None
-            yield f"go to {state.name}", _changed(row, dest=state.name, reason=reason)
+            first = definition.reasons[0] if state.final else None
+            yield f"go to {state.name}", _changed(row, dest=state.name, reason=first)
 
 
 def _other_outcomes(row: Row) -> Iterator[tuple[str, Row]]:

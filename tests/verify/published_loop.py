@@ -4,8 +4,6 @@ It has a cycle without a bound. A stop hook that objects sends the model back to
 the count of recoveries and the mark of the compaction; so each round may also recover and compact afresh.
 """
 
-from pydantic import BaseModel
-
 from fsm_agent.machine import (
     Below,
     Counter,
@@ -20,12 +18,6 @@ from fsm_agent.machine import (
     Set,
     StateSpec,
 )
-
-
-class PublishedLimits(BaseModel):
-    max_turns: int = 200
-    max_output_tokens_recoveries: int = 3
-
 
 NEW_ROUND = (Reset("max_output_tokens_recoveries"), Reset("reactive_compact_attempted"))
 
@@ -63,7 +55,6 @@ PUBLISHED_LOOP = Definition(
         FlagSpec("reactive_compact_attempted"),
         FlagSpec("budget_nudged"),
     ),
-    limits=PublishedLimits,
     rows=(
         Row("preprocess", "block", "terminal", given={"context": "too_large"}, reason="blocking_limit"),
         Row("preprocess", "context_ready", "calling_model", given={"context": "ready"}),

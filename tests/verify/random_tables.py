@@ -1,7 +1,6 @@
 """Machines that nobody designed."""
 
 from hypothesis import strategies as st
-from pydantic import BaseModel, create_model
 
 from fsm_agent.machine import (
     AnyOf,
@@ -14,6 +13,7 @@ from fsm_agent.machine import (
     FlagSpec,
     Guard,
     Increment,
+    LoopLimits,
     Not,
     Predicate,
     Reset,
@@ -26,7 +26,7 @@ from fsm_agent.machine import (
 STATES = ("a", "b", "c")
 
 
-class RandomLimits(BaseModel):
+class RandomLimits(LoopLimits):
     one: int = 1
     two: int = 2
     three: int = 3
@@ -71,11 +71,11 @@ def definitions(draw: st.DrawFn, *, bounded: bool = False, predicates: bool = Fa
         return Definition(
             name="random",
             initial="a",
-            states=[*(StateSpec(s, inherits=inherits[s]) for s in states), StateSpec("end", final=True)],
-            effects=specs,
-            counters=counters,
-            flags=flags,
-            rows=rows,
+            states=(*(StateSpec(s, inherits=inherits[s]) for s in states), StateSpec("end", final=True)),
+            effects=tuple(specs),
+            counters=tuple(counters),
+            flags=tuple(flags),
+            rows=tuple(rows),
             limits=RandomLimits,
         )
     except DefinitionError:
@@ -125,6 +125,3 @@ def _rows(draw, state, trigger, states, usable, counters, flags, bounded, predic
 def _guards(atoms: list[Guard]) -> st.SearchStrategy[Guard]:
     atom = st.sampled_from(atoms)
     return st.one_of(atom, atom.map(Not), st.tuples(atom, atom.map(Not)).map(lambda pair: AnyOf(*pair)))
-
-
-__all__ = ["RandomLimits", "create_model", "definitions"]

@@ -1,11 +1,9 @@
 """A loop small enough to be looked at whole: a model, tools, retries."""
 
-from pydantic import BaseModel
-
-from fsm_agent.machine import Below, Counter, Definition, EffectSpec, Increment, Not, Reset, Row, StateSpec
+from fsm_agent.machine import Below, Counter, Definition, EffectSpec, Increment, LoopLimits, Not, Reset, Row, StateSpec
 
 
-class SketchLimits(BaseModel):
+class SketchLimits(LoopLimits):
     max_turns: int = 3
     max_retries: int = 2
 

@@ -7,7 +7,7 @@ import pytest
 
 from fsm_agent.loop.events import Transition
 from fsm_agent.machine import AGENT_LOOP, Ask, Automaton, LoopLimits, Row
-from fsm_agent.verify import conform, records
+from fsm_agent.verify import Divergence, conform, records
 from fsm_agent.verify.bounds_given import bounds_of
 
 LIMITS = LoopLimits(max_turns=3)
@@ -16,7 +16,8 @@ LIMITS = LoopLimits(max_turns=3)
 def random_trace(seed: int) -> list[dict]:
     """The transition events of a run of the real `decide`, with outcomes drawn by chance."""
     chance, automaton = random.Random(seed), Automaton(AGENT_LOOP, bounds_of(AGENT_LOOP, LIMITS))
-    control, facts, trace = automaton.initial, {}, []
+    control, trace = automaton.initial, list[dict]()
+    facts: dict[str, str] = {}
     while not AGENT_LOOP.state(control.state).final:
         decision = automaton.decide(control, facts)
         if isinstance(decision, Ask):
@@ -55,6 +56,7 @@ def test_a_step_left_out_is_found(seed):
     if at == len(trace) - 1:
         assert divergence is None
     else:
+        assert divergence is not None
         assert divergence.step in (at + 1, at + 2)
 
 
@@ -69,12 +71,18 @@ TRACE = [
 ]
 
 
+def diverges(trace, limits=None, definition=AGENT_LOOP) -> Divergence:
+    divergence = conform(definition, trace, limits)
+    assert divergence is not None
+    return divergence
+
+
 def changed(step: int, **parts) -> list[dict]:
     return [{**record, **parts} if i == step else record for i, record in enumerate(TRACE)]
 
 
 def test_the_first_step_that_no_row_explains_is_named_with_the_values_before():
-    divergence = conform(AGENT_LOOP, changed(2, trigger="complete"))
+    divergence = diverges(changed(2, trigger="complete"))
     assert (divergence.step, divergence.trigger) == (3, "complete")
     assert [control["turn"] for control in divergence.before] == [1]
     assert str(divergence) == (
@@ -84,34 +92,34 @@ def test_the_first_step_that_no_row_explains_is_named_with_the_values_before():
 
 
 def test_a_wrong_count_is_a_divergence():
-    divergence = conform(AGENT_LOOP, changed(2, control={"transport_retries": 2}))
+    divergence = diverges(changed(2, control={"transport_retries": 2}))
     assert divergence.why == "the trace says transport_retries = 2 after it, and by the row it is 1."
 
 
 def test_a_wrong_destination_is_a_divergence():
-    divergence = conform(AGENT_LOOP, changed(2, dest="preprocess"))
+    divergence = diverges(changed(2, dest="preprocess"))
     assert divergence.why.startswith(
         "the trace says dest 'preprocess', and the row is «recovering --transport_retry-->"
     )
 
 
 def test_an_outcome_that_was_not_asked_for_is_a_divergence():
-    divergence = conform(AGENT_LOOP, changed(1, facts={"response": "retryable", "hooks": "pass"}))
+    divergence = diverges(changed(1, facts={"response": "retryable", "hooks": "pass"}))
     assert divergence.step == 2
 
 
 def test_a_trigger_of_another_state_is_a_divergence():
-    assert "the state has the triggers abort" in conform(AGENT_LOOP, ["context_ready", "next_turn"]).why
+    assert "the state has the triggers abort" in diverges(["context_ready", "next_turn"]).why
 
 
 def test_a_step_after_the_end_is_a_divergence():
-    assert conform(AGENT_LOOP, ["abort", "context_ready"]).why == "the state has the triggers none: it is final."
+    assert diverges(["abort", "context_ready"]).why == "the state has the triggers none: it is final."
 
 
 def test_guards_count_under_the_limits_of_the_run():
     word = ["context_ready", "tools_requested", "next_turn"]
     assert conform(AGENT_LOOP, word, LoopLimits(max_turns=2)) is None
-    divergence = conform(AGENT_LOOP, word, LoopLimits(max_turns=1))
+    divergence = diverges(word, LoopLimits(max_turns=1))
     assert divergence.why == "its guards, or the rows above it, do not let it fire there."
 
 
@@ -128,7 +136,7 @@ def test_another_declaration_than_the_one_that_ran_is_noticed():
         {"trigger": "refuse", "reason": "refusal"},
     ]
     assert conform(AGENT_LOOP, trace) is None
-    assert conform(other, trace).step == 6
+    assert diverges(trace, definition=other).step == 6
 
 
 @pytest.mark.parametrize(
@@ -148,4 +156,4 @@ def test_lines_of_json_are_read(line):
     lines = ["", "not json", '{"type": "assistant"}', "[1]", json.dumps(line)]
     [record] = records(lines)
     assert conform(AGENT_LOOP, [record]) is None
-    assert conform(AGENT_LOOP, [record, record]).step == 2
+    assert diverges([record, record]).step == 2

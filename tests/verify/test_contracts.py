@@ -147,6 +147,7 @@ def test_it_is_broken_and_the_shortest_run_shows_how(contract, problem, word, ex
     assert not found.holds
     assert found.problem.startswith(problem)
     if word is not None:
+        assert found.witness is not None
         assert found.witness.word == word or len(found.witness.word) == word
 
 
@@ -157,7 +158,7 @@ def test_a_broken_contract_makes_the_report_not_ok():
 
 
 def test_a_contract_that_raises_is_a_sentence():
-    report = check(SKETCH, contracts=[Always("odd", lambda firing: firing.before["nothing"])])
+    report = check(SKETCH, contracts=[Always("odd", lambda firing: bool(firing.before["nothing"]))])
     assert report.problems == (
         "The contract «odd» raised KeyError('nothing') for the row «calling --replied--> over: completed».",
     )

@@ -15,7 +15,7 @@ SHOWN = re.findall(r"^```python\n(.*?)^```\n\n^```text\n(.*?)^```$", PAGE.read_t
 def test_an_example_prints_what_the_page_shows(program, output):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(program, {})  # noqa: S102 - the page is ours
+        exec(program, {})
     assert printed.getvalue() == output
 
 

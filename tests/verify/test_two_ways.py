@@ -43,6 +43,7 @@ def facts_of(report: Report):
 def test_the_exact_way_finds_what_brute_force_finds(definition: Definition):
     rival = brute_force(definition, bounds_of(definition, None))
     assume(rival is not None)
+    assert rival is not None
     found = explored(definition)
     assert {key: len(found.witness(at, fire=True).word) for key, at in found.fired.items()} == rival.rows
     assert {reason: rival.rows[key] for reason, key in found.by_reason().items()} == rival.reasons
@@ -65,6 +66,7 @@ def test_a_complete_certificate_means_that_no_run_is_endless(definition: Definit
     if report.certificate.complete:
         rival = brute_force(definition, bounds_of(definition, None))
         assume(rival is not None)
+        assert rival is not None
         assert not rival.has_cycle()
 
 

@@ -52,7 +52,7 @@ def test_it_reaches_the_same_configurations_and_the_same_ends(walk):
     reached = walk(SKETCH, None, [], explore=True)["reached"]
     assert reached["configurations"] == exact.configurations
     shortest = {SKETCH.reasons[int(code) - 1]: moves for code, moves in reached["shortest"].items()}
-    assert shortest == {reason: len(run.word) for reason, run in exact.reasons.items()}
+    assert shortest == {reason: len(exact.witness(reason).word) for reason in exact.reasons}
 
 
 def test_it_follows_the_shortest_run_through_each_row_of_the_shipped_loop(walk):

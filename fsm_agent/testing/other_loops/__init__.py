@@ -7,7 +7,7 @@ A loop is given as a `Drive`, an async function of a base URL, a prompt and tool
 ...     import anthropic
 ...     async with anthropic.AsyncAnthropic(base_url=base_url, api_key="test") as client:
 ...         message = await client.messages.create(
-...             model="claude-sonnet-4-5", max_tokens=1000, messages=[{"role": "user", "content": prompt}])
+...             model="claude-haiku-4-5", max_tokens=1000, messages=[{"role": "user", "content": prompt}])
 ...     return Outcome(message.content[0].text, ended=message.stop_reason)
 >>> import asyncio
 >>> scenarios = {name: WIRE_SCENARIOS[name] for name in ["529 once", "cut inside the text"]}

@@ -116,7 +116,9 @@ def _replies(calls: st.SearchStrategy[JsonObject]) -> st.SearchStrategy[Reply]:
         ("end_turn", "tool_use", "stop_sequence", "pause_turn", "refusal", "max_tokens", "solar_flare",
          "model_context_window_exceeded")
     )  # fmt: skip
-    odd = st.builds(lambda before, after, stop: Reply(*before, *after, stop=stop), said, st.lists(calls, max_size=1), stops)
+    odd = st.builds(
+        lambda before, after, stop: Reply(*before, *after, stop=stop), said, st.lists(calls, max_size=1), stops
+    )
     return weighted(
         (6, saying),
         (10, calling),
@@ -223,7 +225,9 @@ def answers(tools: Sequence[Any] | Toolbox, *, inputs: Inputs | None = None) -> 
     told: st.SearchStrategy[Item] = streams(tools, inputs=inputs)
     summaries: st.SearchStrategy[Item] = st.sampled_from(
         (
-            ApiError(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", when="summary"),
+            ApiError(
+                400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", when="summary"
+            ),
             Reply("", when="summary"),
             ApiError(500, "api_error", when="summary"),
         )

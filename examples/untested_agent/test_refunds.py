@@ -1,0 +1,34 @@
+"""The whole suite for the agent beside it: what must always hold. `pytest examples/untested_agent` finds three bugs."""
+
+from fsm_agent import AgentMachine
+from fsm_agent.testing import AgentStateMachine, invariant, precondition
+
+from refunds import Bank, Desk, make_agent
+
+
+class RefundAgent(AgentStateMachine):
+    """Any behaviour of the model and the user, on a desk with a bank of its own."""
+
+    def agent(self) -> AgentMachine:
+        self.desk = Desk(Bank())
+        return make_agent(self.desk)
+
+
+class TestMoney(RefundAgent):
+    @invariant()
+    def no_order_is_refunded_above_what_was_paid(self) -> None:
+        for name, order in self.desk.orders.items():
+            assert order.refunded <= order.paid, f"{order.refunded:g} of {order.paid:g} were refunded for {name}"
+
+
+class TestCustomers(RefundAgent):
+    @invariant()
+    def a_customer_is_never_charged(self) -> None:
+        assert all(amount >= 0 for amount in self.desk.bank.transfers), self.desk.bank.transfers
+
+
+class TestLocks(RefundAgent):
+    @precondition(lambda self: self.over)
+    @invariant()
+    def no_order_stays_locked(self) -> None:
+        assert not any(order.locked for order in self.desk.orders.values()), "an order stays locked"
