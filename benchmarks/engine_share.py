@@ -9,7 +9,7 @@ from itertools import count
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.canned_server import MODEL, text_events, tool_events
+from benchmarks.canned_server import text_events, tool_events
 from benchmarks.fresh import fresh
 from benchmarks.loops import look_up, machine_for
 from benchmarks.rows import Row
@@ -17,7 +17,6 @@ from benchmarks.rows import Row
 if TYPE_CHECKING:
     from fsm_agent.loop.agent import AgentMachine
     from fsm_agent.model import ModelRequest
-    from fsm_agent.session.history import History
 
 __all__ = ["canned_model", "rows"]
 
@@ -25,7 +24,6 @@ TURNS = 300
 TIMES = 3
 SHORT, LONG = 100, 5_000
 """Messages of the history at the start."""
-JOINS = 20
 
 
 def rows() -> Iterator[Row]:
@@ -62,15 +60,34 @@ async def _own_cpu(messages: int) -> dict[str, float]:
     from fsm_agent import Deps
 
     machine = machine_for(TURNS, deps=Deps(call_model=canned_model(TURNS)))
+    joining = _timed(machine)
     history = await _history(messages)
     await machine.run("Go.")  # a warm-up
     run = machine.run("Go on.", history=history)
+    joining.clear()
     started = time.process_time()
     async for _ in run:
         pass
-    turn_ms = (time.process_time() - started) * 1_000 / TURNS
+    seconds = time.process_time() - started
     assert run.result.requests == TURNS + 1
-    return {"turn_ms": turn_ms, "joining_ms": _joining_ms(machine, run.result.history)}
+    return {"turn_ms": seconds * 1_000 / TURNS, "joining_ms": sum(joining) * 1_000 / TURNS}
+
+
+def _timed(machine: AgentMachine) -> list[float]:
+    """Seconds that each request of the machine takes to be put together, from now on."""
+    from fsm_agent.model import RequestTemplate
+
+    seconds: list[float] = []
+
+    class Timed(RequestTemplate):
+        def request(self, **options: Any) -> ModelRequest:
+            started = time.process_time()
+            made = super().request(**options)
+            seconds.append(time.process_time() - started)
+            return made
+
+    machine.template = Timed(tools=machine.toolbox.definitions)
+    return seconds
 
 
 async def _history(messages: int) -> list[dict[str, Any]]:
@@ -81,11 +98,3 @@ async def _history(messages: int) -> list[dict[str, Any]]:
         answer = {"type": "tool_result", "tool_use_id": call["id"], "content": await look_up(f"entry {number}", 1)}
         found += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [answer]}]
     return [*found, {"role": "assistant", "content": "Done."}]
-
-
-def _joining_ms(machine: AgentMachine, history: History) -> float:
-    """What it takes to make a request of the encoded messages."""
-    started = time.process_time()
-    for _ in range(JOINS):
-        machine.template.request(model=MODEL, messages=history.encode(MODEL), max_tokens=100)
-    return (time.process_time() - started) * 1_000 / JOINS

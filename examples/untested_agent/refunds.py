@@ -1,4 +1,4 @@
-"""A support agent that refunds orders. Nobody has tested it, and three things are wrong with it (see docs/testing.md)."""
+"""A support agent that refunds orders. Nobody has tested it, and three things are wrong with it: docs/testing.md."""
 
 import asyncio
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class Desk:
         known.locked = False
         return f"The parcel goes to {street}."
 
-    async def may_run(self, call: Any, used: Any, context: Any) -> Allow | Deny:
+    async def may_run(self, call: Any, *_: Any) -> Allow | Deny:
         """Refunds above 100 need a person."""
         if call.name == "refund" and call.input["amount"] > 100:
             return Deny("A refund of more than 100 needs a supervisor.")

@@ -1,9 +1,9 @@
 """The whole suite for the agent beside it: what must always hold. `pytest examples/untested_agent` finds three bugs."""
 
+from refunds import Bank, Desk, make_agent
+
 from fsm_agent import AgentMachine
 from fsm_agent.testing import AgentStateMachine, invariant, precondition
-
-from refunds import Bank, Desk, make_agent
 
 
 class RefundAgent(AgentStateMachine):

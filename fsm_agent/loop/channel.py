@@ -37,7 +37,10 @@ class Channel(Generic[T]):
         await self._demand()
 
     async def emit_all(self, events: Iterable[T]) -> None:
-        """Deliver events (one or more) that are there already, and wait until one more is asked for: the consumer takes them without a change of task between them."""
+        """Deliver events (one or more) that are there already, and wait until one more is asked for.
+
+        The consumer takes them without a change of task between them.
+        """
         first, *rest = events
         await self._demand()
         delivery, self._delivery = self._delivery, None

@@ -162,8 +162,9 @@ class Driver:
             events.append(progress_event(notice))
         for action in row.do:
             events += conversation.machine.actions[action](conversation, row)
-        detail = self._detail(row, facts)
+        detail = ""
         if row.reason is not None:
+            detail = self._detail(row, facts)
             conversation.finish_history()
             events += self._unrepaired(facts)
         conversation.forget_visit(self.cursor.facts)

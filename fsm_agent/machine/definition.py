@@ -187,9 +187,11 @@ class Definition:
     _from: Mapping[str, tuple[Row, ...]] = field(init=False, repr=False, compare=False)
     _state: Mapping[str, StateSpec] = field(init=False, repr=False, compare=False)
     _initial_values: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _hash: int | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
+        put(self, "_hash", None)
         limit_of = {counter.name: counter.limit for counter in self.counters}
         put(self, "initial", str(self.initial))
         for name in ("states", "effects", "counters", "flags", "rows"):
@@ -207,6 +209,14 @@ class Definition:
         from fsm_agent.machine.validation import validate
 
         validate(self)
+
+    def __hash__(self) -> int:
+        known = self._hash
+        if known is None:  # each new `AgentMachine` asks, and the table is large
+            parts = (self.name, self.initial, self.states, self.effects, self.counters, self.flags, self.rows)
+            known = hash((*parts, self.actions, self.limits))
+            object.__setattr__(self, "_hash", known)
+        return known
 
     # ---- reading
 

@@ -20,7 +20,9 @@ from fsm_agent.session.message import (
     THINKING,
     JsonObject,
     Message,
+    OpenArray,
     blocks_of,
+    cache_marks,
     encoded,
     estimated_tokens,
     is_server_result,
@@ -121,6 +123,7 @@ class History(Sequence[Entry]):
 
     __slots__ = (
         "_body",
+        "_cache_marks",
         "_encoded",
         "_encoded_model",
         "_entries",
@@ -145,6 +148,7 @@ class History(Sequence[Entry]):
         """What `load` had to mend, in words."""
         self._body = bytearray(b"[")
         self._encoded = 0
+        self._cache_marks = 0
         self._encoded_model: str | None = None
 
     @classmethod
@@ -230,19 +234,23 @@ class History(Sequence[Entry]):
 
         As long as nothing is edited and the model stays, each array without its last byte is a prefix of the next.
         """
+        return b"".join((self.encoded(model).data, b"]"))
+
+    def encoded(self, model: str | None = None) -> OpenArray:
+        """What `encode` gives, without its last byte and without a copy: a request copies it anyway, once."""
         body = self._body
         if self._encoded_model != model:
             self._encoded_model = model
-            self._encoded = 0
-            del body[1:]
+            self._forget_body()
         for entry in self._entries[self._encoded :]:
             sent = entry.sent_to(model)
             if sent is not None:
                 if len(body) > 1:
                     body += b","
                 body += sent.data
+                self._cache_marks += cache_marks(sent.data)
         self._encoded = len(self._entries)
-        return b"".join((body, b"]"))
+        return OpenArray(body, self._cache_marks)
 
     # Changing.
 
@@ -326,7 +334,10 @@ class History(Sequence[Entry]):
     def _set(self, entries: list[Entry]) -> None:
         self._entries = entries
         self.version += 1
-        self._encoded = 0
+        self._forget_body()
+
+    def _forget_body(self) -> None:
+        self._encoded = self._cache_marks = 0
         del self._body[1:]
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fsm_agent.machine import Definition
@@ -129,7 +130,7 @@ class Coverage:
             seen.universe = _Universe.of(definition)
         seen.runs += 1
         seen.rows.update(keys)
-        seen.pairs.update(zip(keys, keys[1:], strict=False))
+        seen.pairs.update(pairwise(keys))
 
     def as_json(self) -> JsonObject:
         """For another process (a worker of pytest-xdist)."""

@@ -114,7 +114,7 @@ def words_of(item: Item) -> JsonObject:
 
 def _step_words(step: Any) -> Any:
     if isinstance(step, bytes):
-        raise ValueError("A script file has no place for a step of raw bytes; use a RawResponse.")
+        raise ValueError("A script file has no place for a step of raw bytes; use a RawResponse.")  # noqa: TRY004 - as documented
     return step
 
 
@@ -122,5 +122,5 @@ def item_of(words: Any) -> Item:
     """The item that the words of a script file mean. Raises `ValueError` for what is none."""
     made = ScriptItem.model_validate(words).item()
     if isinstance(made, Repeat):
-        raise ValueError("In a scenario an item is written as often as it is served; it has no `repeat`.")
+        raise ValueError("In a scenario an item is written as often as it is served; it has no `repeat`.")  # noqa: TRY004 - as documented
     return made

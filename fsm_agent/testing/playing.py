@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,6 +22,7 @@ from fsm_agent.loop.agent import AgentMachine
 from fsm_agent.loop.events import Event
 from fsm_agent.loop.result import RunResult
 from fsm_agent.loop.run import Run
+from fsm_agent.session.message import blocks_of
 from fsm_agent.testing.coverage import COVERAGE
 from fsm_agent.testing.invariants import Breach, ObservedRun, broken_invariants
 from fsm_agent.testing.observed import Exchange, ObservedModel
@@ -34,7 +35,7 @@ from fsm_agent.testing.simulation.virtual_loop import VirtualLoop
 from fsm_agent.testing.stand_ins import stand_ins
 from fsm_agent.testing.transcript import transcript
 
-__all__ = ["MachineUnderTest", "PlayedRun", "Stage", "check_scenario", "play_scenario", "replay_scenario"]
+__all__ = ["MachineUnderTest", "PlayedRun", "Stage", "calls_of", "check_scenario", "play_scenario", "replay_scenario"]
 
 MachineUnderTest: TypeAlias = AgentMachine | Callable[[], AgentMachine]
 """A machine, or what makes a fresh one (for tools that remember something)."""
@@ -56,7 +57,7 @@ AFTERWARDS: tuple[Repeat, ...] = (
 class PlayedRun(ObservedRun):
     """A run that was played from a scenario."""
 
-    scenario: Scenario = Scenario()
+    scenario: Scenario = field(default_factory=Scenario)
     refusals: tuple[ApiRefusal, ...] = ()
     """Requests that the API would have refused, whatever the script says."""
 
@@ -75,18 +76,18 @@ class PlayedRun(ObservedRun):
     @property
     def calls(self) -> list[tuple[str, dict[str, Any]]]:
         """The tool calls that are in the history that the run left, in order: name and input."""
-        return [
-            (str(block["name"]), dict(block["input"]))
-            for message in self.result.messages
-            if isinstance(message["content"], list)
-            for block in message["content"]
-            if block["type"] == "tool_use"
-        ]
+        return calls_of(self.result.messages)
 
     @property
     def transcript(self) -> str:
         """The run as a text for people, the same for the same run."""
         return transcript(self.events)
+
+
+def calls_of(messages: Iterable[Mapping[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+    """The tool calls in these messages, in order: name and input."""
+    blocks = [block for message in messages for block in blocks_of(message) if block.get("type") == "tool_use"]
+    return [(str(block["name"]), dict(block["input"])) for block in blocks]
 
 
 class Stage:
@@ -120,6 +121,7 @@ class Stage:
         self.machine = self._made(machine)
         self._consumer: asyncio.Task[None] | None = None
         self._leaving = False
+        self._timers: list[asyncio.TimerHandle] = []
         self._aborted_at: float | None = None
 
     def _made(self, machine: AgentMachine) -> AgentMachine:
@@ -168,6 +170,9 @@ class Stage:
         loop = asyncio.get_running_loop()
         for act in [act for act in self._acts if act.request == request]:
             self._acts.remove(act)
+            if act.seconds:
+                self._timers.append(loop.call_later(act.seconds, self.do, act))
+                continue
             steps = act.steps if request or act.do in {"abort", "send"} else max(act.steps, _BEGUN)
             if isinstance(loop, VirtualLoop) and steps:
                 loop.call_before_step(loop.steps + steps, partial(self.do, act))
@@ -219,6 +224,8 @@ class Stage:
         assert run is not None
         assert consumer is not None
         await asyncio.wait({consumer})
+        for timer in self._timers:
+            timer.cancel()
         await run.aclose()
         if not self._leaving:
             consumer.result()

@@ -11,7 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -69,11 +69,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def _search_long() -> None:
     from hypothesis import settings
 
-    now = settings.get_current_profile() if hasattr(settings, "get_current_profile") else "default"
-    if now != _DEEP:
-        parent = settings.get_profile(now)
-        settings.register_profile(_DEEP, parent, max_examples=2_000, stateful_step_count=100, derandomize=False)
-        settings.load_profile(_DEEP)
+    settings.register_profile(_DEEP, settings(), max_examples=2_000, stateful_step_count=100, derandomize=False)
+    settings.load_profile(_DEEP)
 
 
 # ---- state machines are collected as they are
@@ -88,9 +85,10 @@ def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str
     if not issubclass(obj, AgentStateMachine) or obj is AgentStateMachine or not name.startswith("Test"):
         return None
     made: Any = collector.ihook.pytest_pycollect_makeitem(collector=collector, name=name, obj=obj.TestCase)
-    for node in made if isinstance(made, list) else [made]:
+    nodes = cast("list[Any]", made if isinstance(made, list) else [made])
+    for node in nodes:
         node.obj = obj.TestCase  # the module has the state machine under this name
-    return made
+    return cast("object", made)
 
 
 # ---- the virtual clock
@@ -100,7 +98,7 @@ def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Runs an async test that asks for the fixture `virtual_clock` on the simulated loop."""
     function: Any = inspect.unwrap(pyfuncitem.obj)
-    clock = pyfuncitem.funcargs.get(_CLOCK)
+    clock: Any = pyfuncitem.funcargs.get(_CLOCK)
     if clock is None or not inspect.iscoroutinefunction(function):
         return None
     names = pyfuncitem._fixtureinfo.argnames  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - pytest's own plugins do it so
@@ -153,7 +151,7 @@ def agent_transcript(request: pytest.FixtureRequest) -> TranscriptSnapshot:
     from fsm_agent.testing.fixtures import TranscriptSnapshot
 
     path = Path(request.path).parent / "transcripts"
-    return TranscriptSnapshot(path, str(request.node.name), update=request.config.getoption("--agent-update"))
+    return TranscriptSnapshot(path, str(request.node.name), update=bool(request.config.getoption("--agent-update")))
 
 
 async def _messages_server() -> AsyncIterator[MakeServer]:
@@ -212,7 +210,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     reports: list[Any] = covered.reports() if covered is not None else []
     if not reports or (terminalreporter.verbosity < 0 and not config.getoption("--agent-coverage")):
         return
-    everything: bool = config.getoption("--agent-coverage")
+    everything = bool(config.getoption("--agent-coverage"))
     terminalreporter.section("agents")
     for report in reports:
         for line in report.lines(most=None if everything else _SHOWN):

@@ -72,7 +72,8 @@ class HookAct(_Brief):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class UserAct(_Brief):
-    """What the user does, `steps` steps of the event loop after request number `request` (from 1) is answered.
+    """What the user does, after request number `request` (from 1) begins to be answered: `seconds` later, or `steps`
+    steps of the event loop later.
 
     `abort` aborts the run, `send` queues a message, `close` leaves the iteration and closes the run, `cancel` cancels
     the task that iterates it. Request 0 is the start of the run.
@@ -81,6 +82,7 @@ class UserAct(_Brief):
     do: Literal["abort", "send", "close", "cancel"]
     request: int = 1
     steps: int = 0
+    seconds: float = 0.0
     text: str = "One more thing."
 
 
@@ -190,9 +192,7 @@ def load_scenario(path: str | Path) -> Scenario:
     """Read a file that `Scenario.save` wrote. Raises `ValueError` for what is none."""
     try:
         data: Any = json.loads(Path(path).read_text(encoding="utf-8"))
-        if not isinstance(data, dict):
-            raise ValueError("it is no JSON object")
-        return Scenario.from_json(cast("dict[str, Any]", data))
+        return Scenario.from_json(cast("dict[str, Any]", data if isinstance(data, dict) else {"format": data}))
     except ValueError as error:
         raise ValueError(f"{path} is no scenario: {error}") from error
 
@@ -237,10 +237,11 @@ def _plain(value: Any) -> Any:
 
 def _given(value: Any) -> dict[str, Any]:
     """The fields that differ from their default."""
-    defaults = _DEFAULTS.get(type(value))
+    kind: type[Any] = type(value)
+    defaults = _DEFAULTS.get(kind)
     if defaults is None:
-        made = type(value)("abort") if isinstance(value, UserAct) else type(value)()
-        defaults = _DEFAULTS[type(value)] = {field.name: getattr(made, field.name) for field in fields(made)}
+        made = UserAct("abort") if kind is UserAct else kind()
+        defaults = _DEFAULTS[kind] = {field.name: getattr(made, field.name) for field in fields(made)}
         if isinstance(value, UserAct):
             defaults["do"] = None
     return {name: each for name, default in defaults.items() if (each := getattr(value, name)) != default}

@@ -108,6 +108,7 @@ class _StandInBody:
         return self._real.arguments(given)
 
     async def perform(self, arguments: Mapping[str, Any], context: ToolContext[Any]) -> object:
+        del arguments
         act = next(self._acts)
         for data in act.progress:
             context.progress(data)
@@ -140,9 +141,9 @@ async def _wait(seconds: float, hangs: bool) -> None:
 def _exception(name: str) -> BaseException:
     kind = getattr(builtins, name, None)
     if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-        raise ValueError(f"A ToolAct raises {name!r}, which is no built-in exception; write 'ValueError', for example.")
-    if issubclass(kind, BaseExceptionGroup):
-        return kind("Several went wrong.", [ValueError("The first."), KeyError("The second.")])
+        raise ValueError(f"A ToolAct raises {name!r}, which is no built-in exception; write 'ValueError', for example.")  # noqa: TRY004
+    if name in {"BaseExceptionGroup", "ExceptionGroup"}:
+        return ExceptionGroup("Several went wrong.", [ValueError("The first."), KeyError("The second.")])
     return kind("It went wrong.")
 
 
@@ -162,7 +163,7 @@ async def _common(act: HookAct) -> bool:
 
 
 def _stop_hook(acts: Iterator[HookAct]) -> Callable[[StopHookInput], Awaitable[Any]]:
-    async def stop_hook(given: StopHookInput) -> Any:
+    async def stop_hook(_: StopHookInput) -> Any:
         act = next(acts)
         if await _common(act):
             return None
@@ -172,7 +173,7 @@ def _stop_hook(acts: Iterator[HookAct]) -> Callable[[StopHookInput], Awaitable[A
 
 
 def _before_tool(acts: Iterator[HookAct]) -> Callable[..., Awaitable[Any]]:
-    async def before_tool(call: Any, used: Any, context: Any) -> Any:
+    async def before_tool(call: Any, *_: Any) -> Any:
         act = next(acts)
         if await _common(act):
             return None
@@ -188,7 +189,7 @@ def _before_tool(acts: Iterator[HookAct]) -> Callable[..., Awaitable[Any]]:
 
 
 def _after_tool(acts: Iterator[HookAct]) -> Callable[..., Awaitable[Any]]:
-    async def after_tool(call: Any, used: Any, result: Any, context: Any) -> Any:
+    async def after_tool(*_: Any) -> Any:
         act = next(acts)
         if await _common(act):
             return None
@@ -229,7 +230,7 @@ def _effect(machine: AgentMachine, name: str, outcomes: Sequence[str]) -> Effect
         )
     left = _endless(outcomes, outcomes[-1])
 
-    async def effect(visit: Visit) -> Outcome:
+    async def effect(_: Visit) -> Outcome:
         outcome = next(left)
         await _wait(0, outcome == "aborted")  # only an abort ends in that
         return Outcome(outcome, f"the scenario says {outcome}")

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from hypothesis import HealthCheck, settings, target
+from hypothesis import HealthCheck, Phase, settings, target
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -29,13 +29,14 @@ from fsm_agent.loop.agent import AgentMachine
 from fsm_agent.loop.events import Event
 from fsm_agent.testing.content import tool_use
 from fsm_agent.testing.coverage import COVERAGE
-from fsm_agent.testing.playing import MAX_STEPS, PlayedRun, Stage
+from fsm_agent.testing.playing import MAX_STEPS, PlayedRun, Stage, calls_of
 from fsm_agent.testing.scenario import Scenario, UserAct, program
 from fsm_agent.testing.script import Item, Reply
 from fsm_agent.testing.shapes import JsonObject
 from fsm_agent.testing.simulation.run import expect_no_failure, expect_nothing_left, wind_up
 from fsm_agent.testing.simulation.virtual_loop import VirtualLoop
 from fsm_agent.testing.strategies.answers import Inputs, answers, valid_calls
+from fsm_agent.testing.strategies.behaviour import LATER
 from fsm_agent.testing.strategies.printing import print_items_as_code
 
 __all__ = ["AgentStateMachine", "invariant", "precondition", "rule"]
@@ -88,9 +89,13 @@ class AgentStateMachine(RuleBasedStateMachine):
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         now = settings()
-        steps = STEPS if now.stateful_step_count == settings.get_profile("default").stateful_step_count else None
-        quiet = settings(deadline=None, suppress_health_check=list(HealthCheck))
-        cls.TestCase.settings = quiet if steps is None else settings(quiet, stateful_step_count=steps)
+        own = now.stateful_step_count != settings.get_profile("default").stateful_step_count
+        cls.TestCase.settings = settings(
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+            stateful_step_count=now.stateful_step_count if own else STEPS,
+            phases=[phase for phase in now.phases if phase is not Phase.explain],
+        )
 
     def agent(self) -> AgentMachine:
         """Make the machine under test, afresh for each example, with fakes of whatever its tools touch."""
@@ -141,13 +146,7 @@ class AgentStateMachine(RuleBasedStateMachine):
     @property
     def calls(self) -> list[tuple[str, JsonObject]]:
         """The tool calls of the conversation, in order: name and input."""
-        return [
-            (str(block["name"]), dict(block["input"]))
-            for message in self.messages
-            if isinstance(message["content"], list)
-            for block in message["content"]
-            if block["type"] == "tool_use"
-        ]
+        return calls_of(self.messages)
 
     @property
     def scenario(self) -> Scenario:
@@ -186,10 +185,14 @@ class AgentStateMachine(RuleBasedStateMachine):
             self._answer(answer)
 
     @precondition(lambda self: self.waiting)
-    @rule(do=st.sampled_from(("abort", "send", "close", "cancel")), steps=st.integers(0, 60))
-    def user_acts(self, do: Literal["abort", "send", "close", "cancel"], steps: int) -> None:
+    @rule(
+        do=st.sampled_from(("abort", "send", "close", "cancel")),
+        steps=st.integers(0, 60),
+        seconds=st.sampled_from((0.0, *LATER)),
+    )
+    def user_acts(self, do: Literal["abort", "send", "close", "cancel"], steps: int, seconds: float) -> None:
         """The user does something during the model's next answer, or what follows from it."""
-        act = UserAct(do, self._stage.answered + 1, steps)
+        act = UserAct(do, self._stage.answered + 1, steps, seconds)
         self._acts.append(act)
         self._stage.add(act)
 

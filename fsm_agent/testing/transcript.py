@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from fsm_agent.loop.events import (
     Assistant,
@@ -46,7 +46,7 @@ def transcript(events: Iterable[Event], *, longest: int = 300) -> str:
     return "".join(f"{line}\n" for event in events for line in _lines(event, longest))
 
 
-def _lines(event: Event, longest: int) -> Iterator[str]:  # noqa: C901, PLR0912 - one arm for each class
+def _lines(event: Event, longest: int) -> Iterator[str]:  # noqa: C901 - one arm for each class
     match event:
         case StreamRequestStart():
             again = f", attempt {event.attempt}" if event.attempt > 1 else ""
@@ -112,7 +112,7 @@ def _message(who: str, message: Any, longest: int) -> Iterator[str]:
 
 def _result(content: Any) -> str:
     if isinstance(content, list):
-        parts: list[Any] = content
+        parts = cast("list[Any]", content)
         return " ".join(str(part.get("text", f"({part.get('type')})")) for part in parts)
     return str(content)
 

@@ -31,15 +31,21 @@ class OtherLimits:
 
     def allow(self, goal: Callable[[Search], Goal]) -> str | None:
         """The limit (or 'these limits together') that stands against a goal; None if no limits allow it."""
+        if not goal(self._search("any limits at all", None)).happenings:
+            return None
         for name, limits in self._candidates():
-            search = self._searches.get(name)
-            if search is None:
-                system = System(Decisions(self.definition, limits), remember=True)
-                search = self._searches[name] = Search(Configurations(system, Layout(self.definition, limits)))
+            search = self._search(name, limits)
             wanted = goal(search)
             if wanted.happenings and isinstance(search.find(wanted), Found):
                 return name if name in limits else "these limits together"
         return None
+
+    def _search(self, name: str, limits: Limits | None) -> Search:
+        if name not in self._searches:
+            system = System(Decisions(self.definition, limits), remember=True)
+            layout = Layout(self.definition, self.limits if limits is None else limits)
+            self._searches[name] = Search(Configurations(system, layout))
+        return self._searches[name]
 
     def _candidates(self) -> Iterator[tuple[str, Limits]]:
         named = names_of_limits(self.definition)

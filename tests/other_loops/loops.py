@@ -24,7 +24,7 @@ async def no_wait(seconds: float) -> None:
 
 async def run_ours(base_url: str, tools: Sequence[ToolFunction], history: list[dict[str, Any]], prompt: str) -> Outcome:
     async with anthropic.AsyncAnthropic(base_url=base_url, api_key="test") as client:
-        made = [tool(function) for function in tools]
+        made = [tool(concurrency_safe=True)(function) for function in tools]
         machine = AgentMachine(MODEL, client=client, tools=made, deps=Deps(sleep=no_wait), strict=True)
         run = machine.run(prompt, history=history)
         try:

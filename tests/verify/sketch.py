@@ -4,7 +4,7 @@ from fsm_agent.machine import Below, Counter, Definition, EffectSpec, Increment,
 
 
 class SketchLimits(LoopLimits):
-    max_turns: int = 3
+    max_turns: int | None = 3
     max_retries: int = 2
 
 

@@ -15,6 +15,7 @@ from fsm_agent.model.reply import ReplyAssembler
 from fsm_agent.model.request import ModelRequest
 from fsm_agent.model.surrogates import mended_text
 from fsm_agent.session.history import History
+from fsm_agent.session.message import OpenArray
 from fsm_agent.session.validator import InvariantError
 from fsm_agent.tools.batch import ToolBatch, ToolNotice
 
@@ -34,7 +35,7 @@ async def announce(visit: Visit, purpose: str) -> None:
     conversation.requests += 1
 
 
-def checked_request(visit: Visit, messages: bytes, **options: Any) -> ModelRequest:
+def checked_request(visit: Visit, messages: bytes | OpenArray, **options: Any) -> ModelRequest:
     conversation = visit.conversation
     return conversation.machine.template.request(
         model=conversation.model, messages=messages, system=conversation.system, **options
@@ -44,10 +45,10 @@ def checked_request(visit: Visit, messages: bytes, **options: Any) -> ModelReque
 def turn_request(visit: Visit, **options: Any) -> ModelRequest:
     """The request of a turn. Cache marks of prompts and tool results that the API would not take lose the oldest."""
     history, model = visit.conversation.history, visit.conversation.model
-    request = checked_request(visit, history.encode(model), **options)
+    request = checked_request(visit, history.encoded(model), **options)
     if request.surplus_cache_marks:
         history.drop_cache_marks(request.surplus_cache_marks)
-        request = checked_request(visit, history.encode(model), **options)
+        request = checked_request(visit, history.encoded(model), **options)
     return request
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from fsm_agent.loop.effects.asking import bounded_results, emit_notices, new_batch, settled
 from fsm_agent.loop.visit import Outcome, Visit
 from fsm_agent.machine import ToolsOutcome
 from fsm_agent.tools.batch import ToolBatch
-from fsm_agent.tools.notices import NoticeQueue
 
 
 async def tools(visit: Visit) -> Outcome:
@@ -17,9 +15,10 @@ async def tools(visit: Visit) -> Outcome:
     conversation = visit.conversation
     batch = _batch(visit)
     work: asyncio.Task[ToolsOutcome] = asyncio.ensure_future(batch.run(conversation.calls))
+    work.add_done_callback(lambda _: conversation.notices.stir())
     try:
         while not work.done():
-            await _work_or_notice(work, conversation.notices)
+            await conversation.notices.wait_or_stir()
             await emit_notices(visit)
         outcome = work.result()
     except asyncio.CancelledError:
@@ -50,12 +49,3 @@ def _batch(visit: Visit) -> ToolBatch:
 def _take_results(visit: Visit, batch: ToolBatch) -> None:
     visit.conversation.results = batch.results()
     visit.conversation.result_blocks = bounded_results(visit)
-
-
-async def _work_or_notice(work: asyncio.Future[ToolsOutcome], notices: NoticeQueue) -> None:
-    waiting = asyncio.ensure_future(notices.wait())
-    both: set[asyncio.Future[Any]] = {work, waiting}
-    try:
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        waiting.cancel()

@@ -77,7 +77,7 @@ def valid_calls(tools: Sequence[Any] | Toolbox, *, inputs: Inputs | None = None)
 
 
 def tool_calls(tools: Sequence[Any] | Toolbox, *, inputs: Inputs | None = None) -> st.SearchStrategy[JsonObject]:
-    """Calls of these tools: most fit, some do not, some have JSON that is cut, an unknown name, or an id used before."""
+    """Calls of these tools: most fit, some do not, some have JSON that is cut, an unknown name, or a used id."""
     fitting = valid_calls(tools, inputs=inputs)
     wrong = [st.builds(tool_use, st.just(name), misfits(schema)) for name, schema in _schemas(tools).items()]
     names = st.sampled_from(("missing_tool", "Bash", "a" * 128))
@@ -100,32 +100,33 @@ def _cut_input(call: JsonObject, left: int) -> JsonObject:
 
 def replies(tools: Sequence[Any] | Toolbox, *, inputs: Inputs | None = None) -> st.SearchStrategy[Reply]:
     """Whole replies with tool calls, text, thinking or nothing, and any stop reason, also one that does not fit."""
-    calls = tool_calls(tools, inputs=inputs)
-    return _replies(calls)
+    return _replies(tool_calls(tools, inputs=inputs))
 
 
 def _replies(calls: st.SearchStrategy[JsonObject]) -> st.SearchStrategy[Reply]:
     words = st.sampled_from(_WORDS)
-    several = st.lists(calls, min_size=1, max_size=3)
     said = st.lists(words.map(text), max_size=2)
-    thought = words.map(lambda each: [thinking(each)])
-    calling = st.builds(lambda before, after: Reply(*before, *after), said, several)
-    saying = st.builds(Reply, words, usage=_usages())
-    cut = st.builds(lambda before, after: Reply(*before, *after, stop="max_tokens"), said, st.lists(calls, max_size=1))
-    stops = st.sampled_from(
-        ("end_turn", "tool_use", "stop_sequence", "pause_turn", "refusal", "max_tokens", "solar_flare",
-         "model_context_window_exceeded")
-    )  # fmt: skip
-    odd = st.builds(
-        lambda before, after, stop: Reply(*before, *after, stop=stop), said, st.lists(calls, max_size=1), stops
-    )
     return weighted(
-        (6, saying),
-        (10, calling),
-        (2, cut),
-        (2, odd),
-        (1, st.builds(lambda before, call: Reply(*before, call), thought, calls)),
+        (6, st.builds(Reply, words, usage=_usages())),
+        (10, st.builds(_reply, said, st.lists(calls, min_size=1, max_size=3))),
+        (2, st.builds(_reply, said, st.lists(calls, max_size=1), st.just("max_tokens"))),
+        (2, st.builds(_reply, said, st.lists(calls, max_size=1), st.sampled_from(_STOPS))),
+        (1, st.builds(_reply, words.map(_thought), st.lists(calls, min_size=1, max_size=1))),
     )
+
+
+_STOPS = (
+    *("end_turn", "tool_use", "stop_sequence", "pause_turn", "refusal", "max_tokens", "solar_flare"),
+    "model_context_window_exceeded",
+)
+
+
+def _reply(before: list[JsonObject], after: list[JsonObject], stop: str | None = None) -> Reply:
+    return Reply(*before, *after, stop=stop)
+
+
+def _thought(words: str) -> list[JsonObject]:
+    return [thinking(words)]
 
 
 def _usages() -> st.SearchStrategy[dict[str, int]]:

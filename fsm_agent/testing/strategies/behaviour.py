@@ -13,6 +13,7 @@ from fsm_agent.testing.strategies.answers import weighted
 from fsm_agent.testing.strategies.json_schemas import json_values
 
 __all__ = [
+    "LATER",
     "after_tool_acts",
     "before_tool_acts",
     "permission_acts",
@@ -78,6 +79,15 @@ def after_tool_acts() -> st.SearchStrategy[HookAct]:
 def user_acts(
     do: Sequence[str] = ("abort", "send", "close", "cancel"), *, requests: int = 4
 ) -> st.SearchStrategy[UserAct]:
-    """What the user may do, at any step of any of the first requests."""
-    steps = weighted((3, st.integers(0, 30)), (1, st.integers(0, 300)))
-    return st.builds(UserAct, st.sampled_from(tuple(do)), st.integers(0, requests), steps)  # type: ignore[arg-type]
+    """What the user may do, at any step of the first requests and of what follows, or after some time."""
+    acts: st.SearchStrategy[Any] = st.sampled_from(tuple(do))
+    request = st.integers(0, requests)
+    return st.one_of(
+        st.builds(UserAct, acts, request, st.integers(0, 60)),
+        st.builds(UserAct, acts, request, seconds=st.sampled_from(LATER)),
+        st.builds(UserAct, acts, request, st.integers(0, 300)),
+    )
+
+
+LATER = (0.1, 1.0, 15.0)
+"""Seconds after which a user does something: while a tool works, while the run waits to repeat a request."""

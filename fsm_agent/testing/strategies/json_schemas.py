@@ -37,25 +37,23 @@ def values_of(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
 
 def misfits(schema: Mapping[str, Any]) -> st.SearchStrategy[JsonObject]:
     """Objects that most likely do not fit: a required key left out, a value of another type, an unknown key."""
-    fitting = values_of(schema)
+    fitting: st.SearchStrategy[JsonObject] = values_of(schema)
     properties = sorted(as_object(schema.get("properties")) or {})
     required = [str(name) for name in as_list(schema.get("required")) or []]
-
-    def without(value: JsonObject, name: str) -> JsonObject:
-        return {key: each for key, each in value.items() if key != name}
-
-    ways: list[st.SearchStrategy[JsonObject]] = [
-        st.builds(lambda value, more: {**value, "unknown": more}, fitting, _SCALARS),
-    ]
+    ways = [st.builds(_with, fitting, st.just("unknown"), _SCALARS)]
     if required:
-        ways.append(st.builds(without, fitting, st.sampled_from(required)))
+        ways.append(st.builds(_without, fitting, st.sampled_from(required)))
     if properties:
-        odd: st.SearchStrategy[Any] = st.none() | json_values()
-        replaced = st.builds(
-            lambda value, name, other: {**value, name: other}, fitting, st.sampled_from(properties), odd
-        )
-        ways.append(replaced)
+        ways.append(st.builds(_with, fitting, st.sampled_from(properties), st.none() | json_values()))
     return st.one_of(ways)
+
+
+def _with(value: JsonObject, name: str, other: Any) -> JsonObject:
+    return {**value, name: other}
+
+
+def _without(value: JsonObject, name: str) -> JsonObject:
+    return {key: each for key, each in value.items() if key != name}
 
 
 class _Reader:
@@ -87,29 +85,32 @@ class _Reader:
 
     def _reference(self, name: str) -> st.SearchStrategy[Any]:
         if name not in self._named:
-            target: Any = self._root
-            for part in name.removeprefix("#").strip("/").split("/"):
-                target = target.get(part, {}) if part else target
+            target = self._target(name)
             found: list[st.SearchStrategy[Any]] = []
             self._named[name] = st.deferred(lambda: found[0])
             found.append(self.values(target))
         return self._named[name]
 
+    def _target(self, name: str) -> Any:
+        target: Any = self._root
+        for part in name.removeprefix("#").strip("/").split("/"):
+            target = target.get(part, {}) if part else target
+        return target
+
     def _merged(self, schema: JsonObject) -> JsonObject:
-        merged: JsonObject = {key: value for key, value in schema.items() if key != "allOf"}
-        for part in as_list(schema["allOf"]) or []:
+        """The parts of an `allOf`, and what stands beside it, as one schema."""
+        merged: JsonObject = {}
+        properties: JsonObject = {}
+        required: list[Any] = []
+        beside = {key: value for key, value in schema.items() if key != "allOf"}
+        for part in (beside, *(as_list(schema["allOf"]) or [])):
             each = as_object(part) or {}
             if "$ref" in each:
-                target: Any = self._root
-                for step in str(each["$ref"]).removeprefix("#").strip("/").split("/"):
-                    target = target.get(step, {})
-                each = as_object(target) or {}
-            joined = {**(merged.get("properties") or {}), **(each.get("properties") or {})}
-            needed = [*(merged.get("required") or []), *(each.get("required") or [])]
-            merged = {**merged, **each}
-            if joined:
-                merged |= {"properties": joined, "required": needed}
-        return merged
+                each = as_object(self._target(str(each["$ref"]))) or {}
+            properties |= as_object(each.get("properties")) or {}
+            required += as_list(each.get("required")) or []
+            merged |= each
+        return merged | ({"properties": properties, "required": required} if properties else {})
 
     def _typed(self, kind: Any, schema: JsonObject) -> st.SearchStrategy[Any]:
         match kind:
@@ -120,8 +121,7 @@ class _Reader:
             case "string":
                 return _strings(schema)
             case "integer":
-                low, high = _bounds(schema)
-                return st.integers(_whole(low, up=True), _whole(high, up=False))
+                return _integers(schema)
             case "number":
                 return _numbers(schema)
             case "boolean":
@@ -192,7 +192,20 @@ def _whole(bound: float | None, *, up: bool) -> int | None:
     return int(-(-bound // 1)) if up else int(bound // 1)
 
 
+def _integers(schema: JsonObject) -> st.SearchStrategy[int]:
+    low, high = _bounds(schema)
+    least, most = _whole(low, up=True), _whole(high, up=False)
+    return st.integers(least, most) if schema.keys() & _BOUNDS else _EVERYDAY | st.integers()
+
+
+_BOUNDS = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+_EVERYDAY = st.integers(0, 10) | st.integers(-300, 300)
+"""Numbers as they occur, so that a sum or a limit is met now and then."""
+
+
 def _numbers(schema: JsonObject) -> st.SearchStrategy[float]:
+    if not schema.keys() & _BOUNDS:
+        return _EVERYDAY.map(float) | st.floats(allow_nan=False, allow_infinity=False)
     low, high = schema.get("minimum"), schema.get("maximum")
     least, most = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
     return st.floats(

@@ -102,7 +102,7 @@ class _Parts:
             if "limits" in given and "limits" in drawn:
                 given["limits"] = {**given["limits"], **drawn["limits"]}
             if self.may_stand_in and fills_up(seed):
-                given["tools"] = dict.fromkeys(self.names, [_MUCH])
+                given["tools"] = {name: [_MUCH] for name in self.names}
             return Scenario(script, **{**drawn, **given})
 
         return scenario()
@@ -139,8 +139,16 @@ _MUCH = ToolAct("word " * 2_000)
 _YES_OR_NO = st.booleans()
 _OF_A_SEED = ("stop_hooks", "permissions", "after_tool", "effects", "acts", "limits", "history")
 _WEIGHTS = {
-    **{"acts": 6, "tools": 4, "limits": 3, "stop_hooks": 2, "permissions": 2, "schedule": 2, "chunking": 2},
-    **{"before_tool": 1, "after_tool": 1, "history": 1},
+    "acts": 6,
+    "tools": 4,
+    "limits": 3,
+    "stop_hooks": 2,
+    "permissions": 2,
+    "schedule": 2,
+    "chunking": 2,
+    "before_tool": 1,
+    "after_tool": 1,
+    "history": 1,
 }
 _ONE = [(name,) for name, weight in _WEIGHTS.items() for _ in range(weight)]
 _FEATURES: st.SearchStrategy[tuple[str, ...]] = st.sampled_from(

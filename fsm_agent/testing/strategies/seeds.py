@@ -1,4 +1,4 @@
-"""Scenarios made from the checker's witnesses: the search begins at every row and every reason, not only near the start.
+"""Scenarios made from the checker's witnesses: the search begins at every row, not only near the start.
 
 A seed need not follow its witness to the letter; it is a good place from which to look further.
 """

@@ -75,7 +75,7 @@ IMAGE_HISTORY: tuple[JsonObject, ...] = tuple(_exchange(0, "look", {}, [IMAGE]))
 
 
 def histories(tools: Sequence[Any] | Toolbox = ()) -> st.SearchStrategy[tuple[JsonObject, ...]]:
-    """Earlier conversations: short ones with calls of these tools, a long one, one with an image, one that broke off."""
+    """Earlier conversations: short ones with calls of these tools, a long one, one with an image, a broken one."""
     calls = valid_calls(tools)
     results = st.sampled_from(("ok", "", [{"type": "text", "text": "one"}]))
     one = st.tuples(calls, results)
