@@ -49,7 +49,7 @@ def lines(row: Row) -> Iterator[str]:
 
 
 def _number(value: float, unit: str) -> str:
-    digits = 0 if abs(value) >= 100 else 2 if abs(value) < 10 else 1
+    digits = 0 if abs(value) >= 100 or isinstance(value, int) else 2 if abs(value) < 10 else 1
     return f"{value:,.{digits}f}{' ' if unit else ''}{unit}"
 
 

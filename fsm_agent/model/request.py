@@ -123,6 +123,7 @@ class RequestTemplate:
             system_bytes,
             tool_bytes,
         ]
+        data: bytes | bytearray
         if isinstance(messages, bytes):
             data, end, marks = messages, b"}", cache_marks(messages)
         else:

@@ -1,5 +1,6 @@
 """Lone surrogates: code units that JSON may spell (`\\ud83d`) and UTF-8 cannot. The API refuses a body that has one."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from fsm_agent.model.json_types import is_array, is_object
@@ -32,12 +33,21 @@ def mended(value: Any) -> Any:
 
 
 def _is_strict(value: Any) -> bool:
-    """Whether there is nothing to mend. This is all that happens to nearly every event, so it makes no objects."""
+    """Whether there is nothing to mend. This is all that happens to nearly every event, so it makes nothing new."""
     if isinstance(value, str):
-        return value.isascii() or mended_text(value) is value
+        return mended_text(value) is value
+    parts: Iterable[Any] = ()
     if is_object(value):
-        return all(map(_is_strict, value)) and all(map(_is_strict, value.values()))
-    return all(map(_is_strict, value)) if is_array(value) else True
+        parts = (*value, *value.values())
+    elif is_array(value):
+        parts = value
+    for part in parts:
+        if type(part) is str:
+            if not part.isascii() and mended_text(part) is not part:
+                return False
+        elif part is not None and type(part) is not int and not _is_strict(part):
+            return False
+    return True
 
 
 def _rebuilt(value: Any) -> Any:

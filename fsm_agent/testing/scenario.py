@@ -237,7 +237,7 @@ def _plain(value: Any) -> Any:
 
 def _given(value: Any) -> dict[str, Any]:
     """The fields that differ from their default."""
-    kind: type[Any] = type(value)
+    kind = cast("type[Any]", type(value))
     defaults = _DEFAULTS.get(kind)
     if defaults is None:
         made = UserAct("abort") if kind is UserAct else kind()

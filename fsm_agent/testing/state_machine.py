@@ -106,7 +106,7 @@ class AgentStateMachine(RuleBasedStateMachine):
         self.machine = self.agent()
         self.runs: list[PlayedRun] = []
         """The runs that are over, in order."""
-        self._calls, self._answers = _strategies(type(self), self.machine)
+        self._call, self._answers = _strategies(type(self), self.machine)
         self._shuffling = _Shuffling()
         self._loop = VirtualLoop(self._shuffling, max_steps=50 * MAX_STEPS)
         self._failures: list[dict[str, Any]] = []
@@ -162,11 +162,19 @@ class AgentStateMachine(RuleBasedStateMachine):
 
     # ---- what happens
 
+    # Steps are kept small, and the simplest rule is the first by its name: so Hypothesis can leave steps out.
+
     @precondition(lambda self: self.waiting)
-    @rule(calls=_of_the_class("_calls"))
-    def model_calls(self, calls: Iterable[tuple[str, JsonObject]]) -> None:
-        """The model calls tools, with inputs that fit their schemas."""
-        self._answer(Reply(*[tool_use(name, given) for name, given in calls]))
+    @rule(call=_of_the_class("_call"))
+    def model_calls(self, call: tuple[str, JsonObject]) -> None:
+        """The model calls a tool, with an input that fits its schema."""
+        self._answer(Reply(tool_use(*call)))
+
+    @precondition(lambda self: self.waiting)
+    @rule(first=_of_the_class("_call"), second=_of_the_class("_call"))
+    def model_calls_both(self, first: tuple[str, JsonObject], second: tuple[str, JsonObject]) -> None:
+        """The model calls two tools in one message."""
+        self._answer(Reply(tool_use(*first), tool_use(*second)))
 
     @precondition(lambda self: self.waiting)
     @rule(text=st.sampled_from(_SAID))
@@ -176,7 +184,7 @@ class AgentStateMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.waiting)
     @rule(answer=_of_the_class("_answers"))
-    def model_answers(self, answer: Item) -> None:
+    def model_responds(self, answer: Item) -> None:
         """The model, or the service before it, answers anything: wrong calls, cut streams, errors."""
         if answer.when is not None:
             self._summaries.append(answer)
@@ -308,12 +316,11 @@ class AgentStateMachine(RuleBasedStateMachine):
 
 def _strategies(
     kind: type[AgentStateMachine], machine: AgentMachine
-) -> tuple[st.SearchStrategy[list[tuple[str, JsonObject]]], st.SearchStrategy[Item]]:
-    """Calls and answers for the tools of the machine: made once for each class."""
+) -> tuple[st.SearchStrategy[tuple[str, JsonObject]], st.SearchStrategy[Item]]:
+    """A call, and any answer, for the tools of the machine: made once for each class."""
     if kind not in _MADE:
         calls = valid_calls(machine.toolbox, inputs=kind.inputs).map(lambda call: (call["name"], call["input"]))
-        several = st.lists(calls, min_size=1, max_size=3)
-        _MADE[kind] = several, answers(machine.toolbox, inputs=kind.inputs)
+        _MADE[kind] = calls, answers(machine.toolbox, inputs=kind.inputs)
     return _MADE[kind]
 
 

@@ -1,0 +1,118 @@
+"""The strategies: what they generate fits, reaches deep, and a sound agent withstands it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from fsm_agent import AGENT_LOOP, tool
+from fsm_agent.testing import Scenario, check_scenario, scenarios
+from fsm_agent.testing.coverage import Coverage
+from fsm_agent.testing.strategies import misfits, seeds, tool_calls, valid_calls, values_of
+from tests.kit.agents import approving_agent, sound_agent
+from tests.kit.schemas import Order, order_tool
+
+
+@given(call=valid_calls([order_tool]))
+def test_valid_calls_pass_the_tools_own_validation(call: dict):
+    assert order_tool.arguments(call["input"])["order"]
+
+
+@given(value=misfits(order_tool.input_schema))
+def test_misfits_are_objects_still(value: dict):
+    assert isinstance(value, dict)
+
+
+def test_misfits_do_not_fit():
+    refused = []
+
+    @settings(max_examples=100, database=None)
+    @given(value=misfits(order_tool.input_schema))
+    def try_one(value: dict) -> None:
+        try:
+            order_tool.arguments(value)
+        except Exception:
+            refused.append(value)
+
+    try_one()
+    assert len(refused) > 20
+
+
+@given(value=values_of(TypeAdapter(Order).json_schema()))
+def test_recursive_schemas_with_references_patterns_and_formats_are_met(value: dict):
+    try:
+        TypeAdapter(Order).validate_python(value)
+    except ValidationError as error:
+        pytest.fail(f"{value} does not fit: {error}")
+
+
+def test_a_strategy_of_your_own_is_taken_for_a_tools_input():
+    @tool
+    async def pay(amount: float) -> str:
+        """Pay."""
+        return "paid"
+
+    @settings(max_examples=20, database=None)
+    @given(call=valid_calls([pay], inputs={"pay": st.just({"amount": 5.0})}))
+    def try_one(call: dict) -> None:
+        assert call["input"] == {"amount": 5.0}
+
+    try_one()
+    with pytest.raises(ValueError, match=r"There are inputs for spend; the tools are pay\."):
+        tool_calls([pay], inputs={"spend": st.none()})
+
+
+@settings(max_examples=300)
+@given(scenario=scenarios(sound_agent))
+def test_a_sound_agent_withstands_whatever_happens(scenario: Scenario):
+    check_scenario(sound_agent, scenario)
+
+
+@given(scenario=scenarios(approving_agent, stand_ins="all"))
+def test_a_machine_with_a_state_of_its_own_withstands_it_too(scenario: Scenario):
+    check_scenario(approving_agent, scenario)
+
+
+def test_the_witnesses_lead_to_nearly_every_row():
+    coverage = Coverage()
+    for scenario in seeds(AGENT_LOOP):
+        coverage.add(AGENT_LOOP, check_scenario(sound_agent, scenario).events)
+    report = coverage.reports()[0]
+    # A plain agent has no output type, no failing system prompt, and tools that return too little to fill a context.
+    assert report.rows.seen >= report.rows.all - 7, report.rows.missing
+
+
+def test_the_search_leaves_few_rows_unseen():
+    coverage = Coverage()
+
+    @settings(max_examples=400, database=None, deadline=None, phases=[Phase.generate], derandomize=True)
+    @given(scenario=scenarios(sound_agent))
+    def look(scenario: Scenario) -> None:
+        coverage.add(AGENT_LOOP, check_scenario(sound_agent, scenario).events)
+
+    look()
+    report = coverage.reports()[0]
+    assert report.rows.seen >= 38, report.rows.missing
+    assert report.transitions.missing == ()
+
+
+@pytest.mark.slow
+def test_hundreds_of_scenarios_a_second_of_processor_time_are_generated_and_checked():
+    """A floor far below what is measured on an idle machine; `make bench` has the figure."""
+    played = 0
+
+    @settings(max_examples=300, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(scenario=scenarios(sound_agent))
+    def look(scenario: Scenario) -> None:
+        nonlocal played
+        played += 1
+        check_scenario(sound_agent, scenario)
+
+    look()  # what is made once
+    played, started = 0, time.process_time()
+    look()
+    assert played / (time.process_time() - started) > 50
