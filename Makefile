@@ -21,7 +21,7 @@ PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 
 .PHONY: help
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -65,6 +65,10 @@ test-fast: $(INSTALLED) ## run the quick tests, the properties with few examples
 .PHONY: test-deep
 test-deep: $(INSTALLED) ## run all tests, the properties with fresh seeds and many examples
 	@$(PYTEST) --hypothesis-profile=deep
+
+.PHONY: test-mutation
+test-mutation: $(INSTALLED) ## put deliberate bugs into the engine, and tell which of them the kit finds
+	@$(BIN)/python -m tests.mutation.runner
 
 .PHONY: check
 check: $(INSTALLED) $(CHECKERS) ## check lint, format and types

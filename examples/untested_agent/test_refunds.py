@@ -1,6 +1,7 @@
 """The whole suite for the agent beside it: what must always hold. `pytest examples/untested_agent` finds three bugs."""
 
-from refunds import Bank, Desk, make_agent
+from hypothesis import strategies as st
+from refunds import Bank, Desk, make_agent  # type: ignore[import-not-found]
 
 from fsm_agent import AgentMachine
 from fsm_agent.testing import AgentStateMachine, invariant, precondition
@@ -9,9 +10,14 @@ from fsm_agent.testing import AgentStateMachine, invariant, precondition
 class RefundAgent(AgentStateMachine):
     """Any behaviour of the model and the user, on a desk with a bank of its own."""
 
+    inputs = {  # noqa: RUF012 - a setting of the class
+        "refund": st.fixed_dictionaries({"order": st.just("A1"), "amount": st.sampled_from([5.0, 50.0, 80.0, -5.0])})
+    }
+
     def agent(self) -> AgentMachine:
         self.desk = Desk(Bank())
-        return make_agent(self.desk)
+        agent: AgentMachine = make_agent(self.desk)
+        return agent
 
 
 class TestMoney(RefundAgent):

@@ -34,7 +34,7 @@ def _add(conversation: Conversation, content: Any, purpose: str) -> User:
         message = entry.message
     if paused:
         # Nothing answers a call of the service's own tools once the user has spoken: it is taken out.
-        history.repair()
+        history.repair(paused=False)
     return User(message=message, purpose=purpose)
 
 

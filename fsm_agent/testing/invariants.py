@@ -214,7 +214,9 @@ def _prefix(run: ObservedRun) -> Iterator[str]:
         messages = json.dumps(exchange.messages, ensure_ascii=False)[:-1]
         if sent is not None and not edited and sent[0] == exchange.model and not messages.startswith(sent[1]):
             yield f"the request for {exchange.model} changes what the one before it sent, and no edit was told of"
-        sent, edited = (exchange.model, messages), False
+        # A call of the API's own tool that is never answered after a pause is taken out.
+        paused = any(map(is_server_use, blocks_of(exchange.messages[-1])))
+        sent, edited = (exchange.model, messages), paused
 
 
 def _balanced_tools(run: ObservedRun) -> Iterator[str]:

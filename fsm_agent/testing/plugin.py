@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from fsm_agent.testing.shapes import as_list
+
 if TYPE_CHECKING:
     from fsm_agent.testing.fixtures import MakeServer, PlayAgent, TranscriptSnapshot, VirtualClock
     from fsm_agent.testing.scripted import ScriptedModel
@@ -85,8 +87,7 @@ def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str
     if not issubclass(obj, AgentStateMachine) or obj is AgentStateMachine or not name.startswith("Test"):
         return None
     made: Any = collector.ihook.pytest_pycollect_makeitem(collector=collector, name=name, obj=obj.TestCase)
-    nodes = cast("list[Any]", made if isinstance(made, list) else [made])
-    for node in nodes:
+    for node in as_list(made) or [made]:
         node.obj = obj.TestCase  # the module has the state machine under this name
     return cast("object", made)
 

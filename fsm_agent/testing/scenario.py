@@ -56,6 +56,9 @@ class ToolAct(_Brief):
     hangs: bool = False
     deaf: float = 0.0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "progress", tuple(self.progress))
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class HookAct(_Brief):
@@ -237,7 +240,7 @@ def _plain(value: Any) -> Any:
 
 def _given(value: Any) -> dict[str, Any]:
     """The fields that differ from their default."""
-    kind = cast("type[Any]", type(value))
+    kind: Any = value.__class__
     defaults = _DEFAULTS.get(kind)
     if defaults is None:
         made = UserAct("abort") if kind is UserAct else kind()
@@ -247,7 +250,7 @@ def _given(value: Any) -> dict[str, Any]:
     return {name: each for name, default in defaults.items() if (each := getattr(value, name)) != default}
 
 
-_DEFAULTS: dict[type, dict[str, Any]] = {}
+_DEFAULTS: dict[Any, dict[str, Any]] = {}
 
 
 def _arguments(value: Any) -> Iterable[str]:

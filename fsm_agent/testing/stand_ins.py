@@ -224,10 +224,9 @@ def _effect(machine: AgentMachine, name: str, outcomes: Sequence[str]) -> Effect
     declared = next((spec.outcomes for spec in machine.definition.effects if spec.name == name), None)
     if declared is None:
         raise ValueError(f"The scenario stands in for the effect {name!r}; {machine.definition.name!r} has none such.")
-    if unknown := [outcome for outcome in outcomes if outcome not in declared] or not outcomes:
-        raise ValueError(
-            f"The effect {name!r} ends in {', '.join(declared)}; the scenario says {unknown or 'nothing'}."
-        )
+    if not outcomes or not set(outcomes) <= set(declared):
+        said = ", ".join(outcomes) or "nothing"
+        raise ValueError(f"The effect {name!r} ends in {', '.join(declared)}; the scenario says {said}.")
     left = _endless(outcomes, outcomes[-1])
 
     async def effect(_: Visit) -> Outcome:

@@ -205,6 +205,12 @@ class AgentStateMachine(RuleBasedStateMachine):
         self._stage.add(act)
 
     @precondition(lambda self: self.waiting)
+    @rule(seconds=st.sampled_from(LATER))
+    def user_aborts(self, seconds: float) -> None:
+        """The user aborts so long after the model's next answer begins: while a tool works, or a wait goes on."""
+        self.user_acts("abort", 0, seconds)
+
+    @precondition(lambda self: self.waiting)
     @rule(order=st.integers(1, 7))
     def shuffle(self, order: int) -> None:
         """What could run next runs in another order from now on."""
@@ -222,7 +228,8 @@ class AgentStateMachine(RuleBasedStateMachine):
         self._prompt, self._history = prompt, tuple(history)
         self._served: list[Item] = []
         self._acts: list[UserAct] = []
-        self._kind, self._request = "turn", None
+        self._kind = "turn"
+        self._request: Any = None
         self._over = False
         self._asked, self._go = asyncio.Event(), asyncio.Event()
         scenario = Scenario(prompt=prompt, history=self._history, limits=self.limits)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 
 from fsm_agent.loop.events import (
     Assistant,
@@ -25,6 +25,7 @@ from fsm_agent.loop.events import (
     User,
 )
 from fsm_agent.session.message import blocks_of
+from fsm_agent.testing.shapes import as_list
 
 __all__ = ["transcript"]
 
@@ -39,7 +40,7 @@ def transcript(events: Iterable[Event], *, longest: int = 300) -> str:
     request 1 to claude-sonnet-5-5
     [calling_model] response_ended: response end_turn
     model: Hello.
-    [recovering] complete: hooks pass, output valid, response end_turn
+    [recovering] complete: budget used, hooks pass, output valid, response end_turn
     completed after 1 turn, 1 request
     <BLANKLINE>
     """
@@ -111,8 +112,8 @@ def _message(who: str, message: Any, longest: int) -> Iterator[str]:
 
 
 def _result(content: Any) -> str:
-    if isinstance(content, list):
-        parts = cast("list[Any]", content)
+    parts = as_list(content)
+    if parts is not None:
         return " ".join(str(part.get("text", f"({part.get('type')})")) for part in parts)
     return str(content)
 

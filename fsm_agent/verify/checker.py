@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from fsm_agent.machine import AGENT_LOOP, Definition, Limits
+from fsm_agent.machine import AGENT_LOOP, Below, Definition, Flag, Limits
 from fsm_agent.verify.agent_loop import AGENT_LOOP_CONTRACTS
 from fsm_agent.verify.bounds import Bound, Measure
 from fsm_agent.verify.bounds_given import Bounds, LimitsError, bounds_of, unbounded
@@ -14,7 +14,7 @@ from fsm_agent.verify.conditions import bound as bound_condition
 from fsm_agent.verify.conditions import parts
 from fsm_agent.verify.configurations import Configurations
 from fsm_agent.verify.contracts import Contract, Enters, Fires, Performs, checked_names
-from fsm_agent.verify.decisions import Decisions
+from fsm_agent.verify.decisions import Decisions, atoms_of
 from fsm_agent.verify.exhaustive import Exhaustive
 from fsm_agent.verify.explore import StateCapError
 from fsm_agent.verify.lassos import endless
@@ -43,7 +43,8 @@ def check(
     - `limits`: a settings model such as `LoopLimits`, or the bounds by name; left out, the defaults.
     - `contracts`: what the machine should do (left out: those of the shipped machine, for that machine).
     - `exact`: visit every configuration of the product, at most `state_cap` of them. The default way is compositional:
-      it gives the same verdicts without the product, and works for any limits.
+      it gives the same verdicts without the product, and works for any limits. (Where it comes to no verdict because a
+      guard is a function of your own, the exact way is tried.)
     - `turn`: the counter that counts turns, for the worst case per turn. Left out: the one named `turn`, or else the
       first of the ranking.
 
@@ -57,13 +58,32 @@ def check(
     started = time.perf_counter()
     if contracts is None:
         contracts = AGENT_LOOP_CONTRACTS if definition == AGENT_LOOP else ()
-    checked = _Check(definition, tuple(contracts), turn)
+    checked = _checked(definition, limits, tuple(contracts), turn, state_cap if exact else None)
+    if checked.undecided and _has_guards_of_its_own(definition):
+        # What such a guard answers cannot be abstracted; perhaps the whole product is small.
+        whole = _checked(definition, limits, tuple(contracts), turn, state_cap)
+        checked = checked if whole.undecided else whole
+    return checked.report(time.perf_counter() - started)
+
+
+def _checked(
+    definition: Definition, limits: Bounds, contracts: tuple[Contract, ...], turn: str | None, exact: int | None
+) -> _Check:
+    checked = _Check(definition, contracts, turn)
     try:
-        checked.prepare(limits, exact=exact, cap=state_cap)
+        checked.prepare(limits, exact)
         checked.run()
-    except (LimitsError, StateCapError, GuardFaultError, UnboundedCounterError) as error:
+    except StateCapError as error:
+        checked.undecided = True
         checked.problems.append(str(error))
-    return checked.report(time.perf_counter() - started, exact=exact)
+    except (LimitsError, GuardFaultError, UnboundedCounterError) as error:
+        checked.problems.append(str(error))
+    return checked
+
+
+def _has_guards_of_its_own(definition: Definition) -> bool:
+    atoms = atoms_of(guard for row in definition.rows for guard in row.when)
+    return not all(isinstance(atom, (Below, Flag)) for atom in atoms)
 
 
 class _Check:
@@ -86,18 +106,20 @@ class _Check:
         self.verdicts: list[Verdict] = []
         self.bounds: dict[tuple[Measure, bool], Bound] = {}
         self.problems: list[str] = []
+        self.undecided = False
         self.notes: list[str] = []
 
-    def prepare(self, limits: Bounds, *, exact: bool, cap: int) -> None:
+    def prepare(self, limits: Bounds, exact: int | None) -> None:
+        """`exact` is the most configurations that may be visited; None: the compositional way."""
         self.problems += checked_names(self.contracts, self.definition)
         self.limits = bounds_of(self.definition, limits)
-        self.system = System(Decisions(self.definition, self.limits), remember=not exact)
+        self.system = System(Decisions(self.definition, self.limits), remember=exact is None)
         named = [c for c in self.contracts if not any(c.unknown(self.definition))]
         whens = (c.when for c in named if isinstance(c, (Enters, Fires, Performs)) and c.when is not None)
         known = [part for when in whens for part in parts(bound_condition(when, self.definition))]
         self.layout = Layout(self.definition, self.limits, known)
         configurations = Configurations(self.system, self.layout)
-        self.search = Exhaustive(configurations, cap) if exact else Search(configurations)
+        self.search = Search(configurations) if exact is None else Exhaustive(configurations, exact)
         self.others = OtherLimits(self.definition, self.limits)
 
     def run(self) -> None:
@@ -119,7 +141,7 @@ class _Check:
                 if not answer.shortest:
                     self.notes.append(f"Whether the run through the row «{row}» is a shortest one.")
             elif isinstance(answer, Undecided):
-                self.problems.append(answer.why)
+                self._undecided(answer)
             else:
                 self._explain_dead(row.key)
         for reason in self.reasons:
@@ -161,7 +183,7 @@ class _Check:
                 replay(self.definition, self.limits, answer.witness.steps)
                 self.holes.append(Hole(situation.state, situation.facts, answer.witness))
             elif isinstance(answer, Undecided):
-                self.problems.append(answer.why)
+                self._undecided(answer)
         self._find_dead_ends()
 
     def _find_dead_ends(self) -> None:
@@ -187,27 +209,28 @@ class _Check:
         assert self.search is not None
         every = System(Decisions(self.definition, None), remember=True)
         self.certificate = certify(every)
+        if not self.certificate.complete and not self._find_cycle(self.certificate, None):
+            self.notes.append("Whether every run ends under other limits: the certificate is not complete.")
         declared = unbounded(self.definition, self.limits)
-        if not self.certificate.complete:
-            found = endless(self.search, certify(every, declared) if declared else self.certificate)
-            if isinstance(found, Lasso):
-                self._cycle(found, None)
-            elif isinstance(found, Undecided):
-                self.problems.append(found.why)
-            else:
-                self.notes.append("Whether every run ends under other limits: the certificate is not complete.")
-        elif declared:
+        if declared:
             open_ended = certify(every, declared)
-            if not open_ended.complete:
-                found = endless(self.search, open_ended)
-                if isinstance(found, Lasso):
-                    self._cycle(found, ", ".join(declared))
-                elif isinstance(found, Undecided):
-                    self.problems.append(found.why)
+            if set(open_ended.left) - set(self.certificate.left):
+                self._find_cycle(open_ended, ", ".join(declared))
 
-    def _cycle(self, lasso: Lasso, declared_by: str | None) -> None:
-        replay(self.definition, self.limits, (*lasso.stem, *lasso.loop, *lasso.loop))
-        self.cycles.append(Cycle(lasso, declared_by))
+    def _find_cycle(self, certificate: Certificate, declared_by: str | None) -> bool:
+        """Look for an endless run by the rows that a certificate leaves; whether one was found, or is not excluded."""
+        assert self.search is not None
+        found = endless(self.search, certificate)
+        if isinstance(found, Lasso):
+            replay(self.definition, self.limits, (*found.stem, *found.loop, *found.loop))
+            self.cycles.append(Cycle(found, declared_by))
+        elif found is not None:
+            self._undecided(found)
+        return found is not None
+
+    def _undecided(self, answer: Undecided) -> None:
+        self.undecided = True
+        self.problems.append(answer.why)
 
     # ---- what it should do
 
@@ -219,6 +242,7 @@ class _Check:
             self.notes.append("What the machine should do: no contracts were given.")
         known = [c for c in self.contracts if not any(c.unknown(self.definition))]
         self.verdicts += map(judge.judge, known)
+        self.undecided = self.undecided or any(verdict.undecided for verdict in self.verdicts)
 
     # ---- what it costs
 
@@ -229,7 +253,7 @@ class _Check:
         endless_by = {
             peel.name for peel in self.certificate.peels if peel.limit in unbounded(self.definition, self.limits)
         }
-        if endless_by - {turn}:
+        if endless_by - {turn} or any(cycle.declared_by is None for cycle in self.cycles):
             return
         limits = self.limits if not endless_by else _two_turns(self.definition, self.limits, turn)
         claims, seen = worst_case(self.definition, limits, self.certificate, turn)
@@ -246,12 +270,12 @@ class _Check:
 
     # ---- all together
 
-    def report(self, seconds: float, *, exact: bool) -> Report:
+    def report(self, seconds: float) -> Report:
         size = self.search.size if self.search is not None else (0, 0)
         return Report(
             definition=self.definition,
             limits=self.limits,
-            exact=exact and self.search is not None,
+            exact=isinstance(self.search, Exhaustive),
             configurations=size[0],
             edges=size[1],
             rows=self.rows,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fsm_agent.verify.configurations import Configurations
@@ -116,14 +117,21 @@ def topological(found: Exploration) -> list[int] | None:
     return order if len(order) == len(found) else None
 
 
-def cycle(found: Exploration) -> Lasso | None:
-    """A run that goes round, or None."""
+def cycle(found: Exploration, rows: frozenset[tuple[str, str]] | None = None) -> Lasso | None:
+    """A run that goes round (by these rows, from some time on), or None."""
     configurations = found.configurations
+
+    def after(here: int) -> Iterator[int]:
+        happening = configurations.happening(here)
+        if rows is not None and isinstance(happening, Move) and happening.row.key not in rows:
+            return iter(())
+        return iter(configurations.after(happening, here))
+
     done: set[int] = set()
     for start in found.came_from:
         if start in done:
             continue
-        trail, on_trail, stack = [start], {start: 0}, [iter(_after(configurations, start))]
+        trail, on_trail, stack = [start], {start: 0}, [after(start)]
         while stack:
             there = next(stack[-1], None)
             if there is None:
@@ -136,12 +144,8 @@ def cycle(found: Exploration) -> Lasso | None:
             elif there not in done:
                 on_trail[there] = len(trail)
                 trail.append(there)
-                stack.append(iter(_after(configurations, there)))
+                stack.append(after(there))
     return None
-
-
-def _after(configurations: Configurations, here: int) -> list[int]:
-    return configurations.after(configurations.happening(here), here)
 
 
 def lasso(found: Exploration, loop: list[int]) -> Lasso:
@@ -153,7 +157,7 @@ def lasso(found: Exploration, loop: list[int]) -> Lasso:
         if isinstance(configurations.happening(before), Move):
             body = body[turn:] + body[:turn]
             break
-    stem = configurations.events(found.path(body[0]))
+    stem = configurations.events([*found.path(body[-1]), body[0]])
     round_trip = configurations.events([*body, body[0]])
     initial = configurations.system.definition.initial
     state = configurations.system.situations[body[0] >> configurations.bits].state

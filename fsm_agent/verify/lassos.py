@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from fsm_agent.verify.certificate import Certificate, Key
 from fsm_agent.verify.configurations import Configurations
+from fsm_agent.verify.exhaustive import Exhaustive
+from fsm_agent.verify.explore import cycle
 from fsm_agent.verify.layout import Layout
 from fsm_agent.verify.search import Abstraction, Found, Goal, Search, TooLargeError, Undecided, Visible
 from fsm_agent.verify.system import Ask, Choice, Happening, Move
@@ -33,6 +35,8 @@ Edge = tuple[int, Happening, int]
 
 def endless(search: Search, certificate: Certificate) -> Lasso | Undecided | None:
     """A run that never ends, by rows that the certificate leaves; None if there is none under these limits."""
+    if isinstance(search, Exhaustive):
+        return cycle(search.exploration, frozenset(certificate.left))
     if certificate.free:
         found = _endless(search, frozenset(certificate.free))
         if isinstance(found, Lasso):

@@ -38,11 +38,17 @@ class Verdict:
     holds: bool
     problem: str = ""
     witness: Witness | None = None
+    undecided: bool = False
+    """It was neither shown nor refuted."""
 
     def __str__(self) -> str:
+        if self.holds:
+            return f"{self.contract}: holds."
         shown = f" Shortest run: {self.witness}" if self.witness is not None else ""
-        return f"{self.contract}: " + ("holds." if self.holds else f"broken. {self.problem}{shown}")
+        return f"{self.contract}: {'not shown' if self.undecided else 'broken'}. {self.problem}{shown}"
 
+
+UNDECIDED = "It could not be decided"
 
 Place = tuple[int, tuple[Literal, ...], Happening]
 """A situation, the answers of guards in it, and what happens then."""
@@ -61,7 +67,8 @@ class Judge:
 
     def judge(self, contract: Contract) -> Verdict:
         for problem, witness in self._problems(contract):
-            return Verdict(str(contract), holds=False, problem=problem, witness=witness)
+            undecided = problem.startswith(UNDECIDED)
+            return Verdict(str(contract), holds=False, problem=problem, witness=witness, undecided=undecided)
         return Verdict(str(contract), holds=True)
 
     def within_limits(self) -> Verdict:
@@ -74,7 +81,9 @@ class Judge:
                     name = update.name
                     below = Below(name, limit_of[name])
                     places = (place for place in self._moves() if place[2].row == row)
-                    for _, witness in self._broken("", places, below):
+                    for why, witness in self._broken("", places, below):
+                        if witness is None:
+                            return Verdict(text, holds=False, problem=why, undecided=True)
                         problem = (
                             f"The row «{row}» raises the counter {name!r} when it is not below {limit_of[name]!r}; "
                             f"guard the row with Below({name!r}), or put a row above it that takes that case."
@@ -230,9 +239,9 @@ class Judge:
             named = (
                 f"«{what.row}»" if isinstance(what, Move) else f"{what.effect}" if isinstance(what, Ask) else "a hole"
             )
-            yield problem.format(named), answer.witness
+            yield problem.replace("{}", named), answer.witness
         elif isinstance(answer, Undecided):
-            yield f"It could not be decided: {answer.why}", None
+            yield f"{UNDECIDED}: {answer.why}", None
 
     def _possible(
         self, right: frozenset[tuple[int, Happening]], state: str, trigger: str, fact: tuple[str, str]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import uuid
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -23,7 +23,7 @@ class Order(BaseModel):
     pieces: Annotated[int, Field(ge=1, le=9)]
     price: Annotated[float, Field(gt=0, lt=100)]
     code: Annotated[str, Field(pattern=r"^[A-Z]{2}-\d{3}$")]
-    day: datetime.date
+    day: dt.date
     id: uuid.UUID
     note: str | None = None
     tags: Annotated[list[str], Field(min_length=1, max_length=2)]

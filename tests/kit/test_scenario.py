@@ -27,11 +27,14 @@ from fsm_agent.testing import (
     tool_use,
 )
 from fsm_agent.testing.scenario import load_scenario, program
+from fsm_agent.testing.strategies.answers import PAUSED
 from tests.kit.agents import sound_agent
 
 EVERYTHING = Scenario(
     [
-        Reply(thinking("hm"), "Let me see.", tool_use("echo", {"x": "a"}), tool_use("write"), usage={"output_tokens": 3}),
+        Reply(
+            thinking("hm"), "Let me see.", tool_use("echo", {"x": "a"}), tool_use("write"), usage={"output_tokens": 3}
+        ),
         ApiError(429, "rate_limit_error", headers={"retry-after": "3"}),
         Reply("half", fault=Fault(2, "reset")),
         Stream(["message_start", {"text": "one"}, {"message_delta": "end_turn"}, "message_stop"]),
@@ -127,3 +130,8 @@ def test_what_is_no_scenario_is_refused_in_words(data: dict, message: str, tmp_p
 def test_a_stand_in_for_a_tool_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="stands in for the tools rm; the machine has echo, write, fetch, hang"):
         play_scenario(sound_agent, Scenario(tools={"rm": [ToolAct()]}))
+
+
+def test_a_paused_reply_that_comes_to_nothing_leaves_no_call_that_waits():
+    """Found by the strategies: the nudge after an empty reply left the call of the API's own tool in the history."""
+    check_scenario(sound_agent, Scenario([PAUSED, Reply(stop="end_turn"), Reply(tool_use("fetch"))]))

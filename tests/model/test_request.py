@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from fsm_agent.model.request import RequestTemplate
+from fsm_agent.session.history import History
+from fsm_agent.session.message import Message
 
 TOOLS = [{"name": "read", "description": "Reads.", "input_schema": {"type": "object"}}]
 
@@ -131,3 +133,13 @@ def test_fixed_tokens_are_those_of_system_prompt_and_tools():
 def test_what_no_request_could_be_made_of_is_refused_at_once(options: dict[str, Any], why: str):
     with pytest.raises(ValueError, match=why):
         RequestTemplate(**options)
+
+
+@pytest.mark.parametrize("marks", range(6))
+def test_a_history_that_is_not_copied_gives_the_same_request(marks: int):
+    template = RequestTemplate(system="Be brief.", tools=TOOLS)
+    block = {"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}
+    history = History([Message({"role": "user", "content": [{"type": "text", "text": "?"}, *[block] * marks]})])
+    copied = template.request(model="m", messages=history.encode(), max_tokens=9)
+    assert template.request(model="m", messages=history.encoded(), max_tokens=9) == copied
+    assert copied.surplus_cache_marks == max(0, marks - 4)

@@ -196,3 +196,22 @@ def test_repair_mends_a_history_in_place_and_says_how():
     ]
     assert violations(history.messages) == []
     assert history.repair() == []
+
+
+def marked(name):
+    return {**text(name), "cache_control": {"type": "ephemeral"}}
+
+
+@given(histories(), st.sampled_from([None, *MODELS]))
+def test_the_open_array_is_what_is_encoded_without_its_last_byte(messages, model):
+    history = History(messages)
+    assert bytes(history.encoded(model).data) + b"]" == history.encode(model)
+
+
+def test_cache_marks_are_counted_as_messages_come_and_go():
+    history = History([user(marked("a"), text("b"))])
+    assert history.encoded().cache_marks == 1
+    history.append(user(marked("c"), marked("d")))
+    assert history.encoded().cache_marks == 3
+    history.drop_cache_marks(2)
+    assert history.encoded().cache_marks == history.encode().count(b"cache_control") == 1

@@ -231,7 +231,7 @@ COUNTING = SKETCH.with_changes(
 
 
 def test_a_counter_that_nothing_bounds_is_a_sentence():
-    faults = "\n".join(check(COUNTING).faults())
+    faults = "\n".join(check(COUNTING, state_cap=1_000).faults())
     assert (
         "The row «backoff --waited--> calling» raises the counter 'laps' when it is not below 'max_turns'; guard the "
         "row with Below('laps'), or put a row above it that takes that case."

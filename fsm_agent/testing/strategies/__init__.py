@@ -24,9 +24,12 @@ from fsm_agent.testing.strategies.behaviour import (
     user_acts,
 )
 from fsm_agent.testing.strategies.json_schemas import json_values, misfits, values_of
+from fsm_agent.testing.strategies.printing import print_items_as_code
 from fsm_agent.testing.strategies.scenarios import scenarios
 from fsm_agent.testing.strategies.seeds import seeds
 from fsm_agent.testing.strategies.settings import histories, loop_limits
+
+print_items_as_code()
 
 __all__ = [
     "Inputs",

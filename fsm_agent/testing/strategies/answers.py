@@ -64,7 +64,8 @@ def valid_calls(tools: Sequence[Any] | Toolbox, *, inputs: Inputs | None = None)
     >>> from fsm_agent import tool
     >>> @tool
     ... def ping(): "Answer."
-    >>> valid_calls([ping]).example()
+    >>> from hypothesis import find
+    >>> find(valid_calls([ping]), lambda call: True)
     {'type': 'tool_use', 'id': None, 'name': 'ping', 'input': {}}
     """
     given = dict(inputs or {})
@@ -111,14 +112,23 @@ def _replies(calls: st.SearchStrategy[JsonObject]) -> st.SearchStrategy[Reply]:
         (10, st.builds(_reply, said, st.lists(calls, min_size=1, max_size=3))),
         (2, st.builds(_reply, said, st.lists(calls, max_size=1), st.just("max_tokens"))),
         (2, st.builds(_reply, said, st.lists(calls, max_size=1), st.sampled_from(_STOPS))),
+        (1, st.just(PAUSED)),
         (1, st.builds(_reply, words.map(_thought), st.lists(calls, min_size=1, max_size=1))),
     )
 
 
 _STOPS = (
-    *("end_turn", "tool_use", "stop_sequence", "pause_turn", "refusal", "max_tokens", "solar_flare"),
+    *("end_turn", "tool_use", "stop_sequence", "refusal", "max_tokens", "solar_flare"),
     "model_context_window_exceeded",
 )
+
+
+PAUSED = Reply(
+    "Half of it.",
+    {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "fsm"}},
+    stop="pause_turn",
+)
+"""The API pauses while a tool of its own works: such a reply ends in the call."""
 
 
 def _reply(before: list[JsonObject], after: list[JsonObject], stop: str | None = None) -> Reply:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -29,7 +29,9 @@ def values_of(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
 
     What a schema says beyond that (`not`, `if`, `uniqueItems`, ...) is not looked at, so that a value may not fit it.
 
-    >>> values_of({"type": "object", "properties": {"unit": {"enum": ["C"]}}, "required": ["unit"]}).example()
+    >>> from hypothesis import find
+    >>> unit = {"type": "object", "properties": {"unit": {"enum": ["C"]}}, "required": ["unit"]}
+    >>> find(values_of(unit), lambda value: True)
     {'unit': 'C'}
     """
     return _Reader(dict(schema)).values(dict(schema))
@@ -79,8 +81,9 @@ class _Reader:
         if known.get("allOf"):
             return self.values(self._merged(known))
         kind = known.get("type")
-        if isinstance(kind, list):
-            return st.one_of([self.values({**known, "type": each}) for each in cast("list[Any]", kind)])
+        kinds = as_list(kind)
+        if kinds is not None:
+            return st.one_of([self.values({**known, "type": each}) for each in kinds])
         return self._typed(kind if kind is not None else _guessed(known), known)
 
     def _reference(self, name: str) -> st.SearchStrategy[Any]:
@@ -160,7 +163,10 @@ def _strings(schema: JsonObject) -> st.SearchStrategy[str]:
     least = int(schema.get("minLength", 0))
     most = min(int(schema.get("maxLength", least + 12)), least + 12)
     if "pattern" in schema:
-        fitting = st.from_regex(str(schema["pattern"]))
+        pattern = str(schema["pattern"])
+        if pattern.endswith("$") and not pattern.endswith("\\$"):
+            pattern = f"{pattern[:-1]}\\Z"  # in a JSON schema `$` is the end, not the last line's
+        fitting = st.from_regex(pattern)
         return fitting.filter(lambda text: len(text) >= least and len(text) <= int(schema.get("maxLength", 10_000)))
     made = _FORMATS.get(str(schema.get("format")))
     return made if made is not None else st.text(min_size=least, max_size=most)

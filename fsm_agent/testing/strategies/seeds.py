@@ -13,6 +13,7 @@ from fsm_agent.machine.guards import Increment
 from fsm_agent.machine.vocabulary import Effect
 from fsm_agent.testing.scenario import HookAct, Scenario, UserAct
 from fsm_agent.testing.script import Item, Reply, Usage
+from fsm_agent.testing.strategies.answers import PAUSED
 from fsm_agent.testing.strategies.settings import IMAGE_HISTORY, LONG_HISTORY
 from fsm_agent.testing.witness_script import script_of, token_budget
 from fsm_agent.verify import Step, check
@@ -71,7 +72,7 @@ def _scenario(definition: Definition, steps: Sequence[Step], small: Mapping[str,
 
 def _script(steps: Sequence[Step]) -> list[Item]:
     """What the model says; before a context that was compacted it reports one that is full."""
-    script = script_of(steps)
+    script = [PAUSED if getattr(item, "stop", None) == PAUSED.stop else item for item in script_of(steps)]
     full = {
         number
         for number, step in enumerate(step for step in steps if any(effect == "context" for effect, _ in step.outcomes))
