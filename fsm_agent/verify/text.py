@@ -25,6 +25,8 @@ def _parts(report: Report) -> Iterator[Iterable[str]]:
     faults = list(report.faults())
     if faults:
         yield ["", "What speaks against it", *_items(faults)]
+    if any(cycle.declared_by is None for cycle in report.cycles):
+        yield _items(["As a program to paste and run: print(report.program(report.cycles[0].lasso))"], mark="  ")
     yield ["", "Terminal reasons, with the shortest run to each", *_reasons(report)]
     yield ["", "Termination", *_items(report.certificate.words(), mark="")]
     declared = [str(cycle) for cycle in report.cycles if cycle.declared_by is not None]

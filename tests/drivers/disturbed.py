@@ -38,7 +38,7 @@ class Disturbed:
         except asyncio.CancelledError:
             assert self.how == "cancel"
         if self.how == "drop":
-            gc.collect()
+            gc.collect(1)
         while len(asyncio.all_tasks()) > 1:
             await asyncio.sleep(0.01)
         await self._check()

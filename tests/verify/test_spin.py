@@ -80,5 +80,5 @@ def test_it_finds_an_endless_run_where_we_do(spin, definition, limits, endless):
 def test_the_shipped_loop_at_limits_of_two(spin):
     limits = dict.fromkeys(ALL_ONE, 2)
     theirs = spin(AGENT_LOOP, limits)
-    theirs.run(options=("-DSAFETY", "-DHC4", "-O2"), flags=("-w27",))
+    theirs.run(options=("-DSAFETY", "-O2", "-DMEMLIM=8000"), flags=("-w27",))
     assert (theirs.states, theirs.errors) == (configurations_of(AGENT_LOOP, limits), 0)
