@@ -27,12 +27,12 @@ def _say(conversation: Conversation, text: str, purpose: str) -> User:
 
 def _add(conversation: Conversation, content: Any, purpose: str) -> User:
     history = conversation.history
-    paused = len(history) > 0 and bool(history[-1].open_server_uses)
+    waiting = conversation.server_calls or (len(history) > 0 and bool(history[-1].open_server_uses))
     message: dict[str, Any] = {"role": "user", "content": content}
     entry = history.append(message, purpose=purpose)
     if entry is not None:
         message = entry.message
-    if paused:
+    if waiting:
         # Nothing answers a call of the service's own tools once the user has spoken: it is taken out.
         history.repair(paused=False)
     return User(message=message, purpose=purpose)

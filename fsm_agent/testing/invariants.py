@@ -214,8 +214,8 @@ def _prefix(run: ObservedRun) -> Iterator[str]:
         messages = json.dumps(exchange.messages, ensure_ascii=False)[:-1]
         if sent is not None and not edited and sent[0] == exchange.model and not messages.startswith(sent[1]):
             yield f"the request for {exchange.model} changes what the one before it sent, and no edit was told of"
-        # A call of the API's own tool that is never answered after a pause is taken out.
-        paused = any(map(is_server_use, blocks_of(exchange.messages[-1])))
+        # A call of the API's own tool that is never answered after a pause is taken out, maybe turns later.
+        paused = any(is_server_use(block) for message in exchange.messages for block in blocks_of(message))
         sent, edited = (exchange.model, messages), paused
 
 

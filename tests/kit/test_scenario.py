@@ -134,4 +134,8 @@ def test_a_stand_in_for_a_tool_that_is_not_there_is_refused():
 
 def test_a_paused_reply_that_comes_to_nothing_leaves_no_call_that_waits():
     """Found by the strategies: the nudge after an empty reply left the call of the API's own tool in the history."""
-    check_scenario(sound_agent, Scenario([PAUSED, Reply(stop="end_turn"), Reply(tool_use("fetch"))]))
+    for after in (Reply(stop="end_turn"), Reply("I see.")):
+        check_scenario(
+            sound_agent,
+            Scenario([PAUSED, after, Reply(tool_use("fetch"))], stop_hooks=[HookAct("block")]),
+        )

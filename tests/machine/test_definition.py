@@ -202,7 +202,7 @@ def test_limits_are_checked() -> None:
     with pytest.raises(ValueError, match="max_turn"):
         LoopLimits(max_turn=3)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="frozen"):
-        LoopLimits().max_turns = 3  # type: ignore[misc]
+        LoopLimits().max_turns = 3
 
 
 def test_fallbacks_are_bounded_by_the_models_that_there_are() -> None:

@@ -239,7 +239,7 @@ LOOP = (
     Mutant(
         "a server tool's pause is left open when the user speaks",
         "loop/actions.py",
-        "    if paused:\n",
+        "    if waiting:\n",
         "    if False:\n",
     ),
 )

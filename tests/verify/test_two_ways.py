@@ -60,6 +60,16 @@ def test_both_ways_give_the_same_verdicts(definition: Definition):
 
 
 @SLOW
+@given(definitions(bounded=True))
+def test_both_ways_agree_where_counters_have_many_values(definition: Definition):
+    limits = {"zero": 0, "one": 11, "two": 2, "three": 17}
+    exact, compositional = check(definition, limits, exact=True, state_cap=30_000), check(definition, limits)
+    assume(not exact.problems)
+    assume(all("shortest" not in note for note in compositional.notes))
+    assert facts_of(compositional) == facts_of(exact)
+
+
+@SLOW
 @given(definitions())
 def test_a_complete_certificate_means_that_no_run_is_endless(definition: Definition):
     report = check(definition)
