@@ -81,6 +81,22 @@ def draw_command(
     draw(named_machine(machine)[0], PictureFormat(form), overview=overview, trace=trace, output=output)
 
 
+@app.command("export")
+def export_command(
+    machine: Machine = None,
+    form: Annotated[str, typer.Option("--format", metavar="promela|scxml|xstate", help="For which tool.")] = "promela",
+    output: Output = None,
+) -> None:
+    """Write a machine in the notation of another tool (SPIN, an SCXML engine, XState), to check what we say of it.
+
+    A machine given as an AgentMachine is written under its own limits, any other under the defaults.
+    """
+    from fsm_agent.cli.declared import named_machine
+    from fsm_agent.cli.exporting import export
+
+    export(*named_machine(machine), form=form, output=output)
+
+
 @app.command("serve-model")
 def serve_model_command(
     script: Annotated[Path, typer.Option(metavar="FILE", help="What the model answers: a JSON file.")],
