@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from fsm_agent.testing.content import redacted_thinking, text, thinking, tool_use
-from fsm_agent.testing.request_kind import RequestKind, request_kind
+from fsm_agent.testing.request_kinds import RequestKind, request_kind
 from fsm_agent.testing.shapes import JsonObject
 
 __all__ = [

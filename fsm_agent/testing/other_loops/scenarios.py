@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from fsm_agent.testing.content import text, thinking, tool_use
 from fsm_agent.testing.other_loops.observed import Observed, merged_turns, tool_results
-from fsm_agent.testing.request_kind import request_kind
+from fsm_agent.testing.request_kinds import request_kind
 from fsm_agent.testing.script import ApiError, Fault, Item, Reply, Stream
 from fsm_agent.testing.shapes import JsonObject
 from fsm_agent.testing.sse import compact_json
