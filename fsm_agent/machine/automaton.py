@@ -57,8 +57,9 @@ class Automaton:
     def decide(self, control: Control, facts: Mapping[str, str]) -> Decision:
         """Offer the rows of the state in document order.
 
-        A row declines if a guard does not hold, if none of the outcomes in `upon` is known, or if a known outcome is
-        not the one in `given`. A row whose known outcomes fit asks for the first one that is not known. Pure.
+        A row declines if a guard does not hold, or if none of the outcomes in `upon` is known. Its `given` is gone
+        through in order: an outcome that is another than the wanted one makes it decline, the first one that is not
+        known is asked for. Pure.
 
         Raises `HoleError` if every row declines.
         """

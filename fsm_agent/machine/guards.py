@@ -136,7 +136,7 @@ class Predicate:
     """A guard of a user's own: a named pure function over the control record.
 
     `reads` names every counter and flag that the function looks at. The compositional check cannot abstract what it
-    cannot read, so machines with predicates are explored exactly.
+    cannot read: what it leaves undecided of a machine with predicates is explored exactly.
     """
 
     name: str
