@@ -16,7 +16,7 @@ from fsm_agent.loop import texts
 from fsm_agent.loop.conversation import Conversation
 from fsm_agent.loop.events import Assistant, Attachment, ContextEdit, Event, System, Tombstone, ToolUseSummary, User
 from fsm_agent.machine import Action, ContextOutcome, Row
-from fsm_agent.session.message import blocks_of, is_server_use
+from fsm_agent.model.json_types import as_text
 
 ActionFunction: TypeAlias = Callable[[Conversation, Row], Iterable[Event]]
 
@@ -26,15 +26,11 @@ def _say(conversation: Conversation, text: str, purpose: str) -> User:
 
 
 def _add(conversation: Conversation, content: Any, purpose: str) -> User:
-    history = conversation.history
-    waiting = conversation.server_calls or (len(history) > 0 and bool(history[-1].open_server_uses))
     message: dict[str, Any] = {"role": "user", "content": content}
-    entry = history.append(message, purpose=purpose)
+    entry = conversation.history.append(message, purpose=purpose)
     if entry is not None:
         message = entry.message
-    if waiting:
-        # Nothing answers a call of the service's own tools once the user has spoken: it is taken out.
-        history.repair(paused=False)
+    conversation.settle_server_calls(paused=False)
     return User(message=message, purpose=purpose)
 
 
@@ -48,7 +44,9 @@ def _keep(conversation: Conversation, row: Row, message: dict[str, Any], *, part
         return Tombstone(message_id=reply.message_id, cause=row.trigger)
     conversation.call_ids.update(entry.calls)
     conversation.last_usage = assembler.usage
-    conversation.server_calls = conversation.server_calls or any(map(is_server_use, blocks_of(entry.message)))
+    conversation.container = as_text((assembler.container or {}).get("id")) or conversation.container
+    conversation.settle_server_calls(paused=True)
+    conversation.server_calls = conversation.server_calls or bool(entry.open_server_uses)
     conversation.answer.add(assembler.text)
     return Assistant(
         message=entry.message,

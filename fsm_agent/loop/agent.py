@@ -240,6 +240,7 @@ class AgentMachine:
             control=self.automaton.initial,
             models=self.models,
             call_ids={call for entry in loaded for call in entry.calls},
+            server_calls=any(entry.open_server_uses for entry in loaded),
         )
         channel: Channel[Event] = Channel()
         return Run(Driver(conversation, self._machine, self.automaton, self.effects, channel), channel)

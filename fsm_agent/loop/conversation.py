@@ -114,7 +114,9 @@ class Conversation:
     call_ids: set[str] = field(default_factory=set[str])
     """Ids of all tool uses of the conversation: a reply that repeats one gets a fresh one."""
     server_calls: bool = False
-    """A message of the run holds calls of the API's own tools."""
+    """A call of the API's own tools may wait for its result."""
+    container: str | None = None
+    """The code execution container that the last reply which used one told of; the next request goes on in it."""
     seen_message_ids: dict[str, int] = field(default_factory=dict[str, int])
     validator: HistoryValidator = field(default_factory=HistoryValidator)
 
@@ -156,8 +158,17 @@ class Conversation:
 
     def finish_history(self) -> None:
         """The run ends: a call of the API's own tools that waits for its result will never have one."""
+        self.settle_server_calls(paused=False)
+
+    def waiting_server_calls(self) -> set[str]:
+        """Ids of the calls of the API's own tools that the next reply may answer: a pause, or a call of ours between,
+        left them without a result."""
+        return self.history.waiting_server_uses() if self.server_calls else set()
+
+    def settle_server_calls(self, *, paused: bool) -> None:
+        """A message came: what it leaves alone of the API's own tools is taken out, since the API would refuse it."""
         if self.server_calls:
-            self.history.repair(paused=False)
+            self.server_calls = self.history.settle_server_uses(paused=paused)
 
     def spent(self) -> str:
         """Why the hard spend limit is reached, or ''."""

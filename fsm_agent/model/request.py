@@ -85,7 +85,8 @@ class RequestTemplate:
         self.thinking = thinking
         self.headers, self.query = _beta_headers(betas)
         self._cache = cache and "cache_control" not in self._extra
-        self._options = b"".join(_pair(key, value) for key, value in self._extra.items())
+        self._container = self._extra.get("container")
+        self._options = b"".join(_pair(key, value) for key, value in self._extra.items() if key != "container")
         self._thinking = _pair("thinking", thinking) if thinking is not None else b""
         self._choice = _pair("tool_choice", tool_choice) if tool_choice is not None else b""
         self._tools = _tools(tools)
@@ -105,10 +106,12 @@ class RequestTemplate:
         tools: Sequence[Mapping[str, Any]] | EllipsisType | None = ...,
         tool_choice: Mapping[str, Any] | EllipsisType | None = ...,
         think: bool = True,
+        container: str | None = None,
     ) -> ModelRequest:
         """A request with this JSON array of messages. What is left out is the template's; bytes are only joined.
 
-        `think=False` leaves the `thinking` parameter out.
+        `think=False` leaves the `thinking` parameter out. `container` is the id of the code execution container to go
+        on in, which the last reply told; a template that names a container of its own keeps that.
         """
         system_bytes = self._system_bytes(self._own_system if isinstance(system, EllipsisType) else system)
         tool_bytes = self._tools if isinstance(tools, EllipsisType) else _tools(tools or ())
@@ -122,6 +125,7 @@ class RequestTemplate:
             choice if tool_bytes else b"",
             system_bytes,
             tool_bytes,
+            self._container_bytes(container),
         ]
         data: bytes | bytearray
         if isinstance(messages, bytes):
@@ -134,6 +138,13 @@ class RequestTemplate:
         body = b"".join([*parts, b',"messages":', data, end])
         surplus = max(0, marks - MOST_CACHE_MARKS)
         return ModelRequest(model, body, max_tokens, purpose, self.headers, self.query, surplus)
+
+    def _container_bytes(self, known: str | None) -> bytes:
+        own = self._container
+        if known is not None and is_mapping(own):  # its skills, without an id yet
+            return _pair("container", {"id": known, **own})
+        chosen = known if own is None else own
+        return b"" if chosen is None else _pair("container", chosen)
 
     def fixed_tokens(self, system: System | EllipsisType = ...) -> int:
         """Estimate of the tokens of system prompt and tools: a quarter of their characters."""

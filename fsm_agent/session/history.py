@@ -30,7 +30,8 @@ from fsm_agent.session.message import (
     strict_json,
     user_message,
 )
-from fsm_agent.session.repair import repaired
+from fsm_agent.session.repair import repaired, without_blocks
+from fsm_agent.session.server_tools import at_the_end
 from fsm_agent.session.tidying import tidied, without_cache_marks, without_thinking
 
 __all__ = ["Entry", "History", "HistoryError", "Snapshot"]
@@ -304,6 +305,24 @@ class History(Sequence[Entry]):
         if notes:
             self.replace(0, len(self), mended)
         return notes
+
+    def waiting_server_uses(self) -> set[str]:
+        """Ids of the calls of the API's own tools that the next reply may answer."""
+        return set(at_the_end(self._entries)[0].waiting)
+
+    def settle_server_uses(self, *, paused: bool) -> bool:
+        """Take out the calls of the API's own tools that nothing answers any more, and results without a call; returns
+        whether a call still waits.
+
+        `paused`: the next message is a reply; else the user has spoken.
+        """
+        pairs, alone = at_the_end(self._entries)
+        if not paused:
+            alone += pairs.ended()
+        for index in sorted({index for index, _ in alone}, reverse=True):
+            message = without_blocks(self._entries[index].message, {place for at, place in alone if at == index})
+            self.replace(index, index + 1, [] if message is None else [message])
+        return bool(pairs.waiting)
 
     def drop_cache_marks(self, count: int) -> None:
         """Take this many cache marks out, the oldest first: the API takes few, and the newest are worth most."""

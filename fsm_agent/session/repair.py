@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from fsm_agent.session.message import (
@@ -151,12 +151,18 @@ def _server_pairs(messages: list[_Indexed], note: _Note, *, paused: bool) -> lis
 
 def _without(place: int, one: _Indexed, alone: set[Place], note: _Note) -> _Indexed | None:
     index, message = one
-    kept = [block for position, block in enumerate(blocks_of(message)) if (place, position) not in alone]
-    if len(kept) == len(blocks_of(message)):
+    positions = {position for at, position in alone if at == place}
+    if not positions:
         return one
     note(index, "calls of the API's own tools without a result, or results without a call, were left out.")
-    clean = tidied(with_content(message, kept))
+    clean = without_blocks(message, positions)
     return None if clean is None else (index, clean)
+
+
+def without_blocks(message: Message, positions: Collection[int]) -> Message | None:
+    """The message without these blocks, as it can be sent; None if nothing of it is left."""
+    kept = [block for position, block in enumerate(blocks_of(message)) if position not in positions]
+    return tidied(with_content(message, kept))
 
 
 class _Pairing:

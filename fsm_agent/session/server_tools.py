@@ -6,10 +6,13 @@ the API's tool then waits for that (recorded: code execution that calls our tool
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fsm_agent.session.message import blocks_of, is_server_result, is_server_use
+
+if TYPE_CHECKING:
+    from fsm_agent.session.history import Entry
 
 Place: TypeAlias = tuple[int, int]
 """Index of the message, position of the block."""
@@ -58,3 +61,27 @@ class ServerPairs:
     def ended(self) -> list[Place]:
         """The calls that are alone if a user message follows now."""
         return [] if self._calls_ours else self.expired()
+
+
+def at_the_end(entries: Sequence[Entry]) -> tuple[ServerPairs, list[Place]]:
+    """Where the calls stand at the end of a conversation whose earlier part is sound, and the blocks alone by now.
+
+    Looks back no further than to the last turn that calls no tool of ours: no call waits beyond it.
+    """
+    start = len(entries)
+    while start and entries[start - 1].role != "assistant":  # what was said since the last turn
+        start -= 1
+    while start and entries[start - 1].role == "assistant":  # the last turn
+        start -= 1
+    while start and not _expired_between(entries[start - 1], entries[start]):
+        start -= 1
+    pairs = ServerPairs()
+    alone: list[Place] = []
+    for index in range(start, len(entries)):
+        alone += pairs.feed(index, entries[index].message)
+    return pairs, alone
+
+
+def _expired_between(entry: Entry, following: Entry) -> bool:
+    """The user spoke after a turn, and not to answer calls of ours."""
+    return entry.role == "assistant" and following.role != "assistant" and not following.results

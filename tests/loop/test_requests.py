@@ -120,3 +120,44 @@ async def test_a_fallback_inside_a_tool_loop_goes_on_without_thinking_until_the_
 def test_a_thinking_budget_must_be_below_the_output_limit() -> None:
     with pytest.raises(ValueError, match=r"raise LoopLimits"):
         AgentMachine(MODEL, thinking={"type": "enabled", "budget_tokens": 10_000})
+
+
+RUN_CODE = {"type": "code_execution_20250825", "name": "code_execution"}
+CODE = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {"code": "echo()"}}
+OUTPUT = {
+    "type": "code_execution_tool_result",
+    "tool_use_id": "srvtoolu_1",
+    "content": {"type": "code_execution_result", "stdout": "1", "stderr": "", "return_code": 0, "content": []},
+}
+
+
+async def test_code_of_the_service_that_calls_a_tool_of_ours_gets_its_result_in_its_container() -> None:
+    box = {"container": {"id": "container_1", "expires_at": "2026-12-01T00:00:00Z"}}
+    model = ScriptedModel(
+        [Reply(CODE, tool_use("echo", {"x": "1"}), extra=box), Reply(OUTPUT, "It is 1."), Reply("Bye.")]
+    )
+    machine = AgentMachine(MODEL, tools=[echo, RUN_CODE], deps=Deps(call_model=model), strict=True)
+    first = await machine.run("go")
+    assert model.calls[1]["messages"][1]["content"][0] == CODE
+    assert [call.get("container") for call in model.calls] == [None, "container_1"]
+    assert first.messages[-1]["content"][0] == OUTPUT
+    second = await machine.run("and now?", history=first)
+    assert second.reason == "completed"
+    assert model.calls[2]["messages"][:4] == first.messages
+
+
+async def test_a_call_of_the_services_own_tool_that_comes_again_takes_the_place_of_the_one_that_waits() -> None:
+    half = Reply("Half.", CODE, stop="pause_turn")
+    model = ScriptedModel([half, Reply("One.", tool_use("echo", {"x": "1"})), half, Reply(OUTPUT, "Done.")])
+    machine = AgentMachine(MODEL, tools=[echo, RUN_CODE], deps=Deps(call_model=model), strict=True)
+    result = await machine.run("go")
+    assert (result.reason, result.detail) == ("completed", "")
+    assert str(result.messages).count("server_tool_use") == 1
+    assert str(model.calls[1]["messages"]).count("server_tool_use") == 1
+
+
+async def test_a_result_for_a_call_that_nobody_made_is_left_out() -> None:
+    model = ScriptedModel([Reply(OUTPUT, "It is 1."), Reply("Bye.")])
+    machine = AgentMachine(MODEL, tools=[RUN_CODE], deps=Deps(call_model=model), strict=True)
+    result = await machine.run("go")
+    assert result.messages[-1]["content"] == [{"type": "text", "text": "It is 1."}]

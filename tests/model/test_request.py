@@ -143,3 +143,20 @@ def test_a_history_that_is_not_copied_gives_the_same_request(marks: int):
     copied = template.request(model="m", messages=history.encode(), max_tokens=9)
     assert template.request(model="m", messages=history.encoded(), max_tokens=9) == copied
     assert copied.surplus_cache_marks == max(0, marks - 4)
+
+
+def test_the_container_of_the_last_reply_is_sent_unless_the_caller_names_another():
+    def container(extra, known):
+        return (
+            RequestTemplate(extra=extra)
+            .request(model="m", messages=b"[]", max_tokens=9, container=known)
+            .json()
+            .get("container")
+        )
+
+    assert container(None, None) is None
+    assert container(None, "c_1") == "c_1"
+    assert container({"container": "own"}, None) == "own"
+    assert container({"container": "own"}, "c_1") == "own"
+    assert container({"container": {"skills": []}}, None) == {"skills": []}
+    assert container({"container": {"skills": []}}, "c_1") == {"id": "c_1", "skills": []}

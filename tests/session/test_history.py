@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,20 @@ from hypothesis import strategies as st
 from fsm_agent.session.history import History
 from fsm_agent.session.message import Message, encoded
 from fsm_agent.session.validator import violations
-from tests.session.histories import MODELS, assistant, call, histories, image, refusal, result, text, thinking, user
+from tests.session.histories import (
+    MODELS,
+    assistant,
+    call,
+    histories,
+    image,
+    refusal,
+    result,
+    server_result,
+    server_use,
+    text,
+    thinking,
+    user,
+)
 from tests.session.noting import noting
 
 
@@ -215,3 +229,29 @@ def test_cache_marks_are_counted_as_messages_come_and_go():
     assert history.encoded().cache_marks == 3
     history.drop_cache_marks(2)
     assert history.encoded().cache_marks == history.encode().count(b"cache_control") == 1
+
+
+_BLOCKS = st.sampled_from(["use 1", "use 2", "result 1", "result 2", "call 0", "text 0"])
+
+
+@given(turns=st.lists(st.tuples(st.lists(_BLOCKS, min_size=1, max_size=3), st.booleans()), max_size=8))
+def test_a_history_that_is_settled_after_each_message_never_holds_a_server_tool_alone(turns):
+    history = History.load([user("go")])
+    made = {"use": server_use, "result": server_result, "text": lambda _: text("x")}
+    ours = count(1)
+    for names, pauses in turns:
+        kinds = [name.split() for name in names]
+        blocks = [
+            call(f"toolu_{next(ours)}") if kind == "call" else made[kind](f"srvtoolu_{number}")
+            for kind, number in kinds
+        ]
+        entry = history.append(assistant(*blocks))
+        waits = history.settle_server_uses(paused=True)
+        assert waits == bool(history.waiting_server_uses())
+        if entry.calls:
+            history.append(user(*map(result, entry.calls)))
+            history.settle_server_uses(paused=False)
+        elif not pauses:
+            history.append(user("on"))
+            assert not history.settle_server_uses(paused=False)
+        assert violations(history.messages) == []

@@ -14,7 +14,6 @@ from fsm_agent.model.call import ModelCall
 from fsm_agent.model.reply import ReplyAssembler
 from fsm_agent.model.request import ModelRequest
 from fsm_agent.model.surrogates import mended_text
-from fsm_agent.session.history import History
 from fsm_agent.session.message import OpenArray
 from fsm_agent.session.validator import InvariantError
 from fsm_agent.tools.batch import ToolBatch, ToolNotice
@@ -45,6 +44,7 @@ def checked_request(visit: Visit, messages: bytes | OpenArray, **options: Any) -
 def turn_request(visit: Visit, **options: Any) -> ModelRequest:
     """The request of a turn. Cache marks of prompts and tool results that the API would not take lose the oldest."""
     history, model = visit.conversation.history, visit.conversation.model
+    options["container"] = visit.conversation.container
     request = checked_request(visit, history.encoded(model), **options)
     if request.surplus_cache_marks:
         history.drop_cache_marks(request.surplus_cache_marks)
@@ -104,7 +104,7 @@ class TurnCall:
             on_event=self._on_event,
             on_block=self.batch.offer,
             known_ids=self.conversation.call_ids,
-            waiting_ids=_waiting_server_uses(self.conversation.history),
+            waiting_ids=self.conversation.waiting_server_calls(),
         )
         self.reply = Reply(self.call.reply, "", self.conversation.model, batch=self.batch)
         self.conversation.reply = self.reply
@@ -120,16 +120,6 @@ class TurnCall:
         await self.visit.emit(
             StreamEvent.of({"type": "stream_event", "message_id": self.reply.message_id, "event": event})
         )
-
-
-def _waiting_server_uses(history: History) -> set[str]:
-    """Calls of the service's own tools that a paused reply left without a result: the next reply may answer them."""
-    waiting: set[str] = set()
-    for entry in reversed(history):
-        if entry.role != "assistant":
-            break
-        waiting.update(entry.open_server_uses)
-    return waiting
 
 
 def new_batch(visit: Visit) -> ToolBatch:
