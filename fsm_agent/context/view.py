@@ -137,6 +137,8 @@ class Draft:
     too_large: str = ""
     """Why the request must fail, if it must."""
     detail: str = ""
+    _given: int | None = None
+    """Size of the context without edits."""
     _edited: History | None = None
     _size: float = 0.0
     """Real tokens for one that we estimate, over the whole context."""
@@ -149,7 +151,9 @@ class Draft:
     def tokens(self) -> int:
         """Size of the context with the edits made so far."""
         if self._edited is None:
-            return self.view.tokens()
+            if self._given is None:
+                self._given = self.view.tokens()
+            return self._given
         return round(self._size * (self.view.fixed_tokens + self._edited.tokens))
 
     def replace(self, stage: str, start: int, stop: int, messages: Sequence[Mapping[str, Any]], removed: str) -> None:

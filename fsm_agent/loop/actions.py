@@ -29,9 +29,9 @@ def _add(conversation: Conversation, content: Any, purpose: str) -> User:
     message: dict[str, Any] = {"role": "user", "content": content}
     entry = conversation.history.append(message, purpose=purpose)
     if entry is not None:
-        message = entry.message
+        message = dict(entry.message)
     conversation.settle_server_calls(paused=False)
-    return User(message=message, purpose=purpose)
+    return User.of({"type": "user", "message": message, "purpose": purpose})
 
 
 def _keep(conversation: Conversation, row: Row, message: dict[str, Any], *, partial: bool) -> Assistant | Tombstone:
@@ -48,13 +48,16 @@ def _keep(conversation: Conversation, row: Row, message: dict[str, Any], *, part
     conversation.settle_server_calls(paused=True)
     conversation.server_calls = conversation.server_calls or bool(entry.open_server_uses)
     conversation.answer.add(assembler.text)
-    return Assistant(
-        message=entry.message,
-        message_id=reply.message_id,
-        model=assembler.model or reply.model,
-        stop_reason=assembler.stop_reason,
-        usage=assembler.usage,
-        partial=partial,
+    return Assistant.of(
+        {
+            "type": "assistant",
+            "message": dict(entry.message),  # a consumer may do with it what it likes
+            "message_id": reply.message_id,
+            "model": assembler.model or reply.model,
+            "stop_reason": assembler.stop_reason,
+            "usage": assembler.usage,
+            "partial": partial,
+        }
     )
 
 
@@ -93,7 +96,13 @@ def answer_calls(conversation: Conversation, row: Row) -> Iterable[Event]:
     summary = ", ".join(f"{names.get(result.tool_use_id, '?')}: {result.status}" for result in results)
     return [
         told,
-        ToolUseSummary(tool_use_ids=[result.tool_use_id for result in results], summary=summary),
+        ToolUseSummary.of(
+            {
+                "type": "tool_use_summary",
+                "tool_use_ids": [result.tool_use_id for result in results],
+                "summary": summary,
+            }
+        ),
     ]
 
 

@@ -229,7 +229,7 @@ class AgentMachine:
             history = history.history
         if self._transport is not None and (missing := self._transport.missing()):
             raise ConfigurationError(missing)
-        loaded = History.load(history if history is not None else (), model=self.model)
+        loaded = History() if history is None else History.load(history, model=self.model)
         content = _prompt(prompt, loaded)
         if content is not None:
             loaded.append({"role": "user", "content": content}, purpose="prompt")

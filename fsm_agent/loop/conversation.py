@@ -181,5 +181,7 @@ class Conversation:
 
     def forget_visit(self, kept: Mapping[str, str]) -> None:
         """The facts of a visit are forgotten when its state is left; so is what was said of them."""
-        self.details = {effect: text for effect, text in self.details.items() if effect in kept}
-        self.values = {effect: value for effect, value in self.values.items() if effect in kept}
+        for forgotten in self.details.keys() - kept.keys():
+            del self.details[forgotten]
+        for forgotten in self.values.keys() - kept.keys():
+            del self.values[forgotten]

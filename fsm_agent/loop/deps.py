@@ -31,4 +31,4 @@ class Deps:
     autocompact: Callable[..., Any] | None = None
     uuid: Callable[[], str] = _uuid
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    random: random.Random = field(default_factory=random.Random)
+    random: random.Random = field(default_factory=random.SystemRandom)

@@ -1,6 +1,6 @@
 """The driver: ask the declaration what is next, do it, tell of it.
 
-It decides nothing. Each round is either one effect, performed in a task of its own so that an abort can end it, or one
+It decides nothing. Each round is either one effect, performed in a task of its own if an abort may end it, or one
 row: the compiled machine moves, the row's actions edit the conversation, and only then is any of it shown. Nothing is
 awaited between deciding a row and having applied it.
 """
@@ -64,7 +64,7 @@ class Driver:
         if self.abort_why is not None:
             return
         self.abort_why = why
-        if self._working is not None and self._abortable:
+        if self._working is not None:
             self._working.cancel()
             self._insist(self._working)
 
@@ -112,9 +112,12 @@ class Driver:
         visit = Visit(self.conversation, self.cursor.facts, self.channel)
         if self.abort_why is not None and self._abortable:
             return self._noted(effect, await self._aborted(effect, visit), declared)
-        self._working = asyncio.ensure_future(_run_effect(self.effects[effect], visit))
         try:
-            outcome = await self._working
+            if self._abortable:
+                self._working = asyncio.ensure_future(_run_effect(self.effects[effect], visit))
+                outcome = await self._working
+            else:
+                outcome = await self.effects[effect](visit)
         except asyncio.CancelledError:
             self._explain_cancellation(effect)
             outcome = await self._aborted(effect, visit)
@@ -168,20 +171,23 @@ class Driver:
             conversation.finish_history()
             events += self._unrepaired(facts)
         conversation.forget_visit(self.cursor.facts)
-        moved: dict[str, Any] = {
-            "source": row.source,
-            "trigger": row.trigger,
-            "dest": row.dest,
-            "facts": facts,
-            "control": self.cursor.control.as_dict(),
-            "reason": row.reason,
-        }
-        events.append(Transition.of({"type": "transition", **moved}))
-        if logger.isEnabledFor(DEBUG):
-            logger.debug("transition", run=conversation.run_id, **moved)
+        debugging = logger.isEnabledFor(DEBUG)
+        if debugging or self.channel.listening:
+            moved: dict[str, Any] = {
+                "source": row.source,
+                "trigger": row.trigger,
+                "dest": row.dest,
+                "facts": facts,
+                "control": self.cursor.control.as_dict(),
+                "reason": row.reason,
+            }
+            events.append(Transition.of({"type": "transition", **moved}))
+            if debugging:
+                logger.debug("transition", run=conversation.run_id, **moved)
         if row.reason is not None:
             events.append(self._terminal(row, detail))
-        await self.channel.emit_all(events)
+        if self.channel.listening:
+            await self.channel.emit_all(events)
 
     def _detail(self, row: Row, facts: Mapping[str, str]) -> str:
         """Why this row, in a sentence: what the last effect that it rests on said, and what others said in vain."""

@@ -102,31 +102,30 @@ class Run(AsyncIterator[Event]):
         if self._iterating:
             raise RuntimeError("The run is already being iterated; one task at a time may ask for its next event.")
         self._check_loop()
-        self._iterating = True
-        try:
-            event = await self._next()
-        except StopAsyncIteration:  # somebody else awaits the run, or closes it
+        task = self._start()
+        if task.done():
             self._ended = True
-            raise
-        except BaseException:
-            self._ended = True
-            await self._close()
-            raise
-        finally:
-            self._iterating = False
+            task.result()
+            raise StopAsyncIteration
+        event = self._channel.ready() or await self._requested()
         if isinstance(event, Terminal):
             self._ended = True
             self._channel.stop_listening()
             await self._settle()
         return event
 
-    async def _next(self) -> Event:
-        task = self._start()
-        if task.done():
-            task.result()
-            raise StopAsyncIteration
-        event = self._channel.ready() or await self._channel.request()
-        if event is None:
+    async def _requested(self) -> Event:
+        self._iterating = True
+        try:
+            event = await self._channel.request()
+        except BaseException:
+            self._ended = True
+            await self._close()
+            raise
+        finally:
+            self._iterating = False
+        if event is None:  # somebody else awaits the run, or closes it
+            self._ended = True
             raise StopAsyncIteration
         return event
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from fsm_agent.machine.control import Control
@@ -36,6 +37,53 @@ class Fire:
 Decision: TypeAlias = Ask | Fire
 
 
+def _offered(row: Row, facts: Mapping[str, str]) -> Decision | None:
+    """What a row makes of the facts, should its guards hold; None: it declines."""
+    if row.upon and not any(facts.get(effect) in outcomes for effect, outcomes in row.upon.items()):
+        return None
+    for effect, outcomes in row.given.items():
+        fact = facts.get(effect)
+        if fact is None:
+            return Ask(effect)
+        if fact not in outcomes:
+            return None
+    return Fire(row)
+
+
+class _Offers:
+    """The rows of a definition that do not decline for the facts alone, in document order: looked for once.
+
+    There are as many entries as ways to know something in a state, a few hundred for the shipped machine.
+    """
+
+    __slots__ = ("_definition", "_known")
+
+    def __init__(self, definition: Definition) -> None:
+        self._definition = definition
+        self._known: dict[tuple[object, ...], tuple[tuple[Row, Decision], ...]] = {}
+
+    def of(self, state: str, facts: Mapping[str, str]) -> tuple[tuple[Row, Decision], ...]:
+        key = (state, *facts.items())
+        offers = self._known.get(key)
+        if offers is None:
+            if len(self._known) >= _MOST_OFFERS:
+                self._known.clear()
+            offers = self._known[key] = tuple(
+                (row, decision)
+                for row in self._definition.rows_from(state)
+                if (decision := _offered(row, facts)) is not None
+            )
+        return offers
+
+
+_MOST_OFFERS = 10_000
+
+
+@lru_cache(maxsize=64)
+def _offers(definition: Definition) -> _Offers:
+    return _Offers(definition)
+
+
 class Automaton:
     """A definition under given limits.
 
@@ -47,11 +95,12 @@ class Automaton:
     'context_ready'
     """
 
-    __slots__ = ("definition", "initial", "limits")
+    __slots__ = ("_offers", "definition", "initial", "limits")
 
     def __init__(self, definition: Definition, limits: Limits) -> None:
         self.definition = definition
         self.limits = limits
+        self._offers = _offers(definition)
         self.initial = definition.initial_control()
 
     def decide(self, control: Control, facts: Mapping[str, str]) -> Decision:
@@ -63,31 +112,14 @@ class Automaton:
 
         Raises `HoleError` if every row declines.
         """
-        for row in self.definition.rows_from(control.state):
-            missing: str | None = None
-            for effect, outcomes in row.given.items():
-                fact = facts.get(effect)
-                if fact is None:
-                    missing = effect
-                    break
-                if fact not in outcomes:
-                    break
-            else:
-                if self._takes(row, control, facts):
-                    return Fire(row)
-            # Most rows decline for what is known already, so the guards are asked last.
-            if missing is not None and self._takes(row, control, facts):
-                return Ask(missing)
+        for row, decision in self._offers.of(control.state, facts):
+            if self.holds(row, control):
+                return decision
         known = ", ".join(f"{effect}: {outcome}" for effect, outcome in facts.items()) or "nothing"
         raise HoleError(
             f"The machine {self.definition.name!r} has no row in the state {control.state!r} for {known} "
             f"with {control}; add a row that takes it."
         )
-
-    def _takes(self, row: Row, control: Control, facts: Mapping[str, str]) -> bool:
-        if row.upon and not any(facts.get(effect) in outcomes for effect, outcomes in row.upon.items()):
-            return False
-        return self.holds(row, control)
 
     def holds(self, row: Row, control: Control) -> bool:
         """Whether every guard of the row holds."""
@@ -98,6 +130,4 @@ class Automaton:
 
     def fits(self, row: Row, facts: Mapping[str, str]) -> bool:
         """Whether the facts are those that the row needs."""
-        return all(facts.get(effect) in outcomes for effect, outcomes in row.given.items()) and (
-            not row.upon or any(facts.get(effect) in outcomes for effect, outcomes in row.upon.items())
-        )
+        return isinstance(_offered(row, facts), Fire)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Container
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from fsm_agent.log import logger
 from fsm_agent.machine.limits import LoopLimits
@@ -104,26 +104,24 @@ class ModelCall:
                 continue
             if kind == "error":
                 return classify(event)
-            await self._take(event, kind)
+            if type(kind) is not str:
+                raise StreamFault(PROTOCOL, f"The stream holds {repr(event)[:200]}, which is no event with a type.")
+            await self._on_event(self.reply, self._taken(event, kind))
             if kind == "message_stop":
                 return None
 
-    async def _take(self, event: dict[str, Any], kind: object) -> None:
-        if type(kind) is not str:
-            raise StreamFault(PROTOCOL, f"The stream holds {repr(event)[:200]}, which is no event with a type.")
-        event, call = self._fed(event)
+    def _taken(self, event: dict[str, Any], kind: str) -> dict[str, Any]:
+        """Give the event to the reply, and a call that it completes to the tools; returns it as it is to be shown."""
+        try:
+            event = _strict(event)
+            call = self.reply.feed(event)
+        except RecursionError as error:
+            raise StreamFault(PROTOCOL, "An event of the stream is nested too deeply.") from error
         if call is not None and self._on_block is not None:
             self._on_block(call)
         if kind == "content_block_start" and self.reply.renamed:
-            event = self._with_fresh_id(event)
-        await self._on_event(self.reply, event)
-
-    def _fed(self, event: dict[str, Any]) -> tuple[dict[str, Any], ToolCall | None]:
-        try:
-            event = _strict(event)
-            return event, self.reply.feed(event)
-        except RecursionError as error:
-            raise StreamFault(PROTOCOL, "An event of the stream is nested too deeply.") from error
+            return self._with_fresh_id(event)
+        return event
 
     def _with_fresh_id(self, event: dict[str, Any]) -> dict[str, Any]:
         """What the consumer sees names the call as all that follows will."""
@@ -144,12 +142,17 @@ class ModelCall:
             logger.warning("stream_not_closed", error=repr(error), model=self.request.model)
 
 
+_FIELDS_OF_A_DELTA: Final = 3  # `type`, `index`, `delta`
+
+
 def _strict(event: dict[str, Any]) -> dict[str, Any]:
     """The event without lone surrogates. Nearly all events are deltas of plain text: those cost one look."""
     delta = event.get("delta")
-    if is_object(delta):
-        text = delta.get("text")
-        if isinstance(text, str) and text.isascii():
+    if is_object(delta) and len(event) == _FIELDS_OF_A_DELTA:
+        for value in delta.values():
+            if type(value) is not str or not value.isascii():
+                break
+        else:
             return event
     return cast("dict[str, Any]", mended(event))
 

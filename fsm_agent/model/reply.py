@@ -31,6 +31,10 @@ _RESUMED_STOPS: Final = frozenset({"pause_turn", "compaction", "tool_use"})
 _CHARS_PER_TOKEN: Final = 3
 
 
+_LATE_COUNTS: Final = frozenset({"output_tokens", "server_tool_use"})
+"""What only the end of a reply can know; all else it may tell again."""
+
+
 class ReplyAssembler:
     """One reply, fed with the events of its stream in order.
 
@@ -214,6 +218,8 @@ class ReplyAssembler:
     def _counted(self) -> Usage:
         final = {key: value for key, value in self._last_usage.items() if value or key == "iterations"}
         usage = Usage.from_wire({**self._first_usage, **final})
+        if final.keys() <= _LATE_COUNTS:
+            return usage
         before = Usage.from_wire(self._first_usage)
         grown = usage.total - usage.output_tokens > before.total - before.output_tokens
         if usage.context is None and grown:

@@ -175,17 +175,30 @@ class RequestTemplate:
 
 def _encoded(value: object) -> bytes:
     try:
-        return json.dumps(mended(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        try:
+            return _ENCODER.encode(value).encode()
+        except UnicodeEncodeError:  # a lone surrogate
+            return _ENCODER.encode(mended(_plain(value))).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"A part of the request is not JSON ({error}): {repr(value)[:200]}") from error
 
 
 def _pair(key: str, value: object) -> bytes:
-    return b"," + _encoded(key) + b":" + _encoded(_plain(value))
+    return b"," + _encoded(key) + b":" + _encoded(value)
+
+
+def _as_dict(value: object) -> dict[str, Any]:
+    """What the encoder makes of what is no dict: any mapping is an object."""
+    if is_mapping(value):
+        return dict(value)
+    raise TypeError(f"an object of type {type(value).__name__} has no form in JSON")
+
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_as_dict)
 
 
 def _plain(value: object) -> object:
-    """Mappings as the dicts that JSON is made of."""
+    """Mappings as the dicts that JSON is made of, tuples as lists."""
     if is_mapping(value):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

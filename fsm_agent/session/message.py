@@ -167,7 +167,10 @@ _CACHE_MARKS: Final = (b'"cache_control":{"type":"ephemeral"', b'"cache_control"
 
 def cache_marks(data: bytes) -> int:
     """How many marks for the prompt cache there are in compact JSON."""
-    return sum(data.count(form) for form in _CACHE_MARKS)
+    if not data:
+        return 0
+    plain, timed = _CACHE_MARKS
+    return data.count(plain) + data.count(timed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,15 +14,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from fsm_agent.machine import Definition
+from fsm_agent.machine import AGENT_LOOP, Definition
 from fsm_agent.testing.shapes import JsonObject
 
 if TYPE_CHECKING:
     from fsm_agent.loop.result import RunResult
 
-__all__ = ["COVERAGE", "Coverage", "CoverageReport", "Share", "possible_pairs"]
+__all__ = ["COVERAGE", "Coverage", "CoverageReport", "Share", "possible_pairs", "roughly_possible_pairs"]
 
 Key: TypeAlias = tuple[str, str]
 """Source and trigger: they name a row."""
@@ -56,8 +56,11 @@ class CoverageReport:
     transitions: Share
     """From which state to which, whatever the trigger."""
     pairs: Share
-    """One row right after another. Pairs that only the counters rule out are in here too."""
+    """One row right after another."""
     reasons: Share
+    exact: bool
+    """Whether each pair is one that some run fires under the default limits; if not, the pairs that only the counters
+    rule out are in there too."""
 
     @property
     def shares(self) -> tuple[Share, ...]:
@@ -79,28 +82,33 @@ class CoverageReport:
         return told
 
 
-@dataclass(frozen=True, slots=True)
-class _Universe:
-    """What there is to see of a machine."""
-
-    rows: tuple[tuple[str, str, str, str | None], ...]
-    """Source, trigger, dest and reason."""
-    pairs: tuple[Pair, ...]
-
-    @classmethod
-    def of(cls, definition: Definition) -> _Universe:
-        rows = tuple((row.source, row.trigger, row.dest, row.reason) for row in definition.rows)
-        return cls(rows, possible_pairs(definition))
-
-
 class _Seen:
     """What was seen of one machine."""
 
     def __init__(self) -> None:
-        self.universe: _Universe | None = None
+        self.definition: Definition | None = None
+        self.rows_there: tuple[tuple[str, str, str, str | None], ...] = ()
+        """All rows: source, trigger, dest and reason."""
+        self.roughly: tuple[Pair, ...] | None = None
+        """What `roughly_possible_pairs` says, as another process told it."""
         self.runs = 0
         self.rows: Counter[Key] = Counter()
         self.pairs: Counter[Pair] = Counter()
+
+    def of(self, definition: Definition) -> None:
+        if self.definition is None:
+            self.definition = definition
+            self.rows_there = _rows_of(definition)
+
+    def roughly_possible(self) -> tuple[Pair, ...]:
+        if self.roughly is None:
+            assert self.definition is not None
+            self.roughly = roughly_possible_pairs(self.definition)
+        return self.roughly
+
+
+def _rows_of(definition: Definition) -> tuple[tuple[str, str, str, str | None], ...]:
+    return tuple((row.source, row.trigger, row.dest, row.reason) for row in definition.rows)
 
 
 class Coverage:
@@ -126,8 +134,7 @@ class Coverage:
 
     def _add(self, definition: Definition, keys: Sequence[Key]) -> None:
         seen = self._seen.setdefault(definition.name, _Seen())
-        if seen.universe is None:
-            seen.universe = _Universe.of(definition)
+        seen.of(definition)
         seen.runs += 1
         seen.rows.update(keys)
         seen.pairs.update(pairwise(keys))
@@ -136,24 +143,24 @@ class Coverage:
         """For another process (a worker of pytest-xdist)."""
         return {
             name: {
-                "declared": [list(row) for row in seen.universe.rows],
-                "possible": [[*first, *second] for first, second in seen.universe.pairs],
+                "declared": [list(row) for row in seen.rows_there],
+                "possible": [[*first, *second] for first, second in seen.roughly_possible()],
                 "runs": seen.runs,
                 "rows": [[*key, count] for key, count in seen.rows.items()],
                 "pairs": [[*first, *second, count] for (first, second), count in seen.pairs.items()],
             }
             for name, seen in self._seen.items()
-            if seen.universe is not None
         }
 
     def merge(self, data: Mapping[str, Any]) -> None:
         """Add what another process has seen."""
         for name, words in data.items():
             seen = self._seen.setdefault(name, _Seen())
-            seen.universe = seen.universe or _Universe(
-                tuple((source, trigger, dest, reason) for source, trigger, dest, reason in words["declared"]),
-                tuple(((one, two), (three, four)) for one, two, three, four in words["possible"]),
-            )
+            if not seen.rows_there:
+                rows = tuple((source, trigger, dest, reason) for source, trigger, dest, reason in words["declared"])
+                seen.rows_there = rows
+                seen.roughly = tuple(((one, two), (three, four)) for one, two, three, four in words["possible"])
+                seen.definition = _shipped(name, rows)
             seen.runs += int(words["runs"])
             for source, trigger, count in words["rows"]:
                 seen.rows[source, trigger] += count
@@ -165,24 +172,45 @@ class Coverage:
         return dict(self._seen[machine].rows) if machine in self._seen else {}
 
     def reports(self) -> list[CoverageReport]:
-        """A report for each machine that was seen."""
-        return [_report(name, seen, seen.universe) for name, seen in self._seen.items() if seen.universe]
+        """A report for each machine that was seen.
 
+        Which pairs are possible is found out for the machines with the most runs, as far as that takes less than a
+        second; see `CoverageReport.exact`.
+        """
+        left, exact = MOST_PAIRS, dict[str, tuple[Pair, ...]]()
+        for name, seen in sorted(self._seen.items(), key=lambda each: (-each[1].runs, each[0])):
+            left -= len(seen.roughly_possible())
+            if left >= 0 and seen.definition is not None and (pairs := possible_pairs(seen.definition)) is not None:
+                exact[name] = pairs
+        return [_report(name, seen, exact.get(name)) for name, seen in self._seen.items()]
+
+
+MOST_PAIRS: Final = 250
+"""Pairs that are looked at in one go. The checker decides some 300 in a second."""
 
 COVERAGE = Coverage()
 """What this process has seen: `check_scenario`, `AgentStateMachine` and the fixture `agent_run` add to it."""
 
 
-def _report(name: str, seen: _Seen, universe: _Universe) -> CoverageReport:
-    taken = [row for row in universe.rows if (row[0], row[1]) in seen.rows]
+def _shipped(name: str, rows: tuple[tuple[str, str, str, str | None], ...]) -> Definition | None:
+    """The shipped machine, if these are its name and rows."""
+    return AGENT_LOOP if name == AGENT_LOOP.name and rows == _rows_of(AGENT_LOOP) else None
+
+
+def _report(name: str, seen: _Seen, exact: tuple[Pair, ...] | None) -> CoverageReport:
+    rows = seen.rows_there
+    taken = [row for row in rows if (row[0], row[1]) in seen.rows]
     moves, reasons = {(row[0], row[2]) for row in taken}, {row[3] for row in taken}
+    # Other limits than the defaults may make more possible.
+    pairs = dict.fromkeys((*(seen.roughly_possible() if exact is None else exact), *seen.pairs))
     return CoverageReport(
         name,
         seen.runs,
-        _share("rows", {(row[0], row[1]): row in taken for row in universe.rows}, _row_name),
-        _share("transitions", {(row[0], row[2]): (row[0], row[2]) in moves for row in universe.rows}, _move_name),
-        _share("pairs", {pair: pair in seen.pairs for pair in universe.pairs}, _pair_name),
-        _share("reasons", {row[3]: row[3] in reasons for row in universe.rows if row[3] is not None}, str),
+        _share("rows", {(row[0], row[1]): row in taken for row in rows}, _row_name),
+        _share("transitions", {(row[0], row[2]): (row[0], row[2]) in moves for row in rows}, _move_name),
+        _share("pairs", {pair: pair in seen.pairs for pair in pairs}, _pair_name),
+        _share("reasons", {row[3]: row[3] in reasons for row in rows if row[3] is not None}, str),
+        exact is not None,
     )
 
 
@@ -202,13 +230,39 @@ def _pair_name(pair: Pair) -> str:
     return f"{_row_name(pair[0])} then {pair[1][1]}"
 
 
-def possible_pairs(definition: Definition) -> tuple[Pair, ...]:
-    """Which row may follow which, by the outcomes that it inherits; what the counters rule out is not looked at.
+def possible_pairs(definition: Definition) -> tuple[Pair, ...] | None:
+    """Which row may fire right after which under the default limits, as the checker proves it; once per definition.
 
-    >>> from fsm_agent.machine import AGENT_LOOP
+    None where that cannot be said: for limits without defaults, and where the checker does not decide a pair.
+
     >>> (("calling_model", "tools_requested"), ("executing_tools", "next_turn")) in possible_pairs(AGENT_LOOP)
     True
-    >>> (("calling_model", "response_ended"), ("executing_tools", "next_turn")) in possible_pairs(AGENT_LOOP)
+    """
+    from fsm_agent.verify import UndecidedPairError, transition_pairs
+    from fsm_agent.verify.bounds_given import LimitsError
+
+    known = _EXACT.get(id(definition))
+    if known is None or known[0] is not definition:
+        try:
+            known = definition, _in_order(definition, transition_pairs(definition))
+        except (UndecidedPairError, LimitsError):
+            known = definition, None
+        _EXACT[id(definition)] = known
+    return known[1]
+
+
+_EXACT: dict[int, tuple[Definition, tuple[Pair, ...] | None]] = {}
+
+
+def _in_order(definition: Definition, pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+    order = {(str(row.source), str(row.trigger)): number for number, row in enumerate(definition.rows)}
+    return tuple(sorted(pairs, key=lambda pair: (order[pair[0]], order[pair[1]])))
+
+
+def roughly_possible_pairs(definition: Definition) -> tuple[Pair, ...]:
+    """The same by the outcomes that a row inherits alone, which costs little: what the counters rule out is in there.
+
+    >>> (("calling_model", "response_ended"), ("executing_tools", "next_turn")) in roughly_possible_pairs(AGENT_LOOP)
     False
     """
     from fsm_agent.verify.decisions import Decisions
@@ -226,8 +280,7 @@ def possible_pairs(definition: Definition) -> tuple[Pair, ...]:
     for move in (move for several in moves.values() for move in several):
         for number in _visit(move.dest, asked):
             found.update({(move.row.key, after.row.key): None for after in moves.get(number, ())})
-    order = {row.key: number for number, row in enumerate(definition.rows)}
-    return tuple(sorted(found, key=lambda pair: (order[pair[0]], order[pair[1]])))
+    return _in_order(definition, found)
 
 
 def _visit(start: int, asked: Mapping[int, set[int]]) -> set[int]:

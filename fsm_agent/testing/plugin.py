@@ -208,10 +208,12 @@ def pytest_testnodedown(node: Any, error: object) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     covered = _covered()
-    reports: list[Any] = covered.reports() if covered is not None else []
-    if not reports or (terminalreporter.verbosity < 0 and not config.getoption("--agent-coverage")):
-        return
     everything = bool(config.getoption("--agent-coverage"))
+    if covered is None or (terminalreporter.verbosity < 0 and not everything):
+        return
+    reports: list[Any] = covered.reports()
+    if not reports:
+        return
     terminalreporter.section("agents")
     for report in reports:
         for line in report.lines(most=None if everything else _SHOWN):

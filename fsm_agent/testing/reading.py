@@ -8,9 +8,19 @@ judged. Any doubt, and any refusal, leads back to reading the whole body, so tha
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from fsm_agent.testing.prompt import Prompt
-from fsm_agent.testing.rules import ApiRefusal, ApiSettings, parse_body, validate
+from fsm_agent.testing.rules import (
+    STAGES,
+    STAGES_OF_FIELDS,
+    STAGES_OF_MESSAGES,
+    ApiRefusal,
+    ApiSettings,
+    parse_body,
+    refusals,
+    validate,
+)
 from fsm_agent.testing.shapes import JsonObject, is_list, objects
 from fsm_agent.testing.signatures import SignatureBook
 from fsm_agent.testing.sse import compact_json
@@ -37,6 +47,8 @@ class Reading:
     known: int = 0
     """How many messages stood in a body that was judged and found right with `known_headers`."""
     known_headers: Mapping[str, str] | None = None
+    fields: bytes | None = None
+    """The bytes before the messages, where `body` is what `raw` holds."""
     size: int = field(init=False)
     """Segments of the prompt; another reading may have added more to it since."""
 
@@ -66,7 +78,8 @@ class BodyReader:
         messages_last = bool(body) and next(reversed(body)) == "messages" and raw.endswith(b"]}")
         start = raw.find(b'"messages"')
         local = messages_last and not any(raw.find(word, start) >= 0 for word in _GLOBAL)
-        return Reading(raw, body, Prompt(body, self._settings.characters_per_token), local)
+        fields = raw[:start] if messages_last else None
+        return Reading(raw, body, Prompt(body, self._settings.characters_per_token), local, fields=fields)
 
     def _longer(self, raw: bytes) -> Reading | None:
         """The reading, if the body is a known one with messages added."""
@@ -79,7 +92,9 @@ class BodyReader:
             return None
         self._recent.remove(before)
         local = not any(raw.find(word, len(before.raw) - 2) >= 0 for word in _GLOBAL)
-        return self._grown(raw, before, before.body, new, local=local)
+        reading = self._grown(raw, before, before.body, new, local=local)
+        reading.fields = before.fields
+        return reading
 
     def _grown(self, raw: bytes, before: Reading, fields: JsonObject, new: list[JsonObject], *, local: bool) -> Reading:
         messages = before.body["messages"]
@@ -114,7 +129,11 @@ class BodyReader:
         self, body: JsonObject, reading: Reading, headers: Mapping[str, str], *, counting: bool = False
     ) -> ApiRefusal | None:
         settings, signatures, tokens = self._settings, self._signatures, reading.prompt.tokens
-        return validate(body, headers, settings=settings, signatures=signatures, counting=counting, tokens=tokens)
+        right = reading.fields is not None and _are_right(reading.fields, headers.get("anthropic-beta", ""), settings)
+        stages = STAGES_OF_MESSAGES if right else STAGES
+        return validate(
+            body, headers, settings=settings, signatures=signatures, counting=counting, tokens=tokens, stages=stages
+        )
 
     def _new_part_is_right(self, reading: Reading, headers: Mapping[str, str]) -> bool:
         """Judge the last assistant turn of the known messages and what follows; False when that does not suffice."""
@@ -124,6 +143,16 @@ class BodyReader:
         if not window or unfit or not is_list(messages) or len(messages) > self._settings.max_messages:
             return False
         return self._judge({**reading.body, "messages": messages[window:]}, reading, headers) is None
+
+
+@lru_cache(maxsize=256)
+def _are_right(fields: bytes, betas: str, settings: ApiSettings) -> bool:
+    """Whether no rule has anything against what stands before the messages. Most requests of a suite begin alike."""
+    body = parse_body(fields + b'"messages":[]}')
+    if isinstance(body, ApiRefusal):
+        return False
+    found = refusals(body, {"anthropic-beta": betas}, settings=settings, stages=STAGES_OF_FIELDS)
+    return next(found, None) is None
 
 
 def _is_local(messages: list[JsonObject]) -> bool:

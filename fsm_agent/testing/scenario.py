@@ -65,7 +65,8 @@ class HookAct(_Brief):
     """What a hook, or whoever is asked for a permission, answers once.
 
     `says` is one of `pass`, `block`, `prevent` (a stop hook), `allow`, `deny`, `deny_and_stop`, `defer` (a permission),
-    `note`, `change` (before or after a tool), `stop` (after a tool), and for each `raise`, `hang` and `nonsense`.
+    `note`, `change` (before or after a tool), `stop` (after a tool), and for each, as for the function that makes the
+    system prompt, `raise`, `hang` and `nonsense`.
     """
 
     says: str = "pass"
@@ -102,10 +103,12 @@ class Scenario(_Brief):
     tools: Mapping[str, tuple[ToolAct, ...]]
     """Tools that are stood in for, and what their calls do, one after the other; the last act is repeated."""
     stop_hooks: tuple[HookAct, ...]
-    """What one more stop hook answers, one after the other, and then `pass`. So are the next three."""
+    """What one more stop hook answers, one after the other, and then `pass`. So are the next four."""
     permissions: tuple[HookAct, ...]
     before_tool: tuple[HookAct, ...]
     after_tool: tuple[HookAct, ...]
+    system: tuple[HookAct, ...]
+    """What happens when the run asks for its system prompt; `pass` gives the machine's own."""
     effects: Mapping[str, tuple[str, ...]]
     """Outcomes of effects of your own, one after the other; the last one is repeated."""
     acts: tuple[UserAct, ...]
@@ -126,6 +129,7 @@ class Scenario(_Brief):
         permissions: Iterable[HookAct] = (),
         before_tool: Iterable[HookAct] = (),
         after_tool: Iterable[HookAct] = (),
+        system: Iterable[HookAct] = (),
         effects: Mapping[str, Iterable[str]] | None = None,
         acts: Iterable[UserAct] = (),
         limits: Mapping[str, Any] | None = None,
@@ -141,6 +145,7 @@ class Scenario(_Brief):
         put(self, "permissions", tuple(permissions))
         put(self, "before_tool", tuple(before_tool))
         put(self, "after_tool", tuple(after_tool))
+        put(self, "system", tuple(system))
         put(self, "effects", {name: tuple(outcomes) for name, outcomes in (effects or {}).items()})
         put(self, "acts", tuple(acts))
         put(self, "limits", dict(limits or {}))
@@ -173,7 +178,7 @@ class Scenario(_Brief):
         try:
             made["script"] = [item_of(item) for item in words.get("script", [])]
             made["tools"] = {name: _acts(ToolAct, acts) for name, acts in words.get("tools", {}).items()}
-            for name in ("stop_hooks", "permissions", "before_tool", "after_tool"):
+            for name in ("stop_hooks", "permissions", "before_tool", "after_tool", "system"):
                 made[name] = _acts(HookAct, words.get(name, []))
             made["acts"] = _acts(UserAct, words.get("acts", []))
             made["chunking"] = Chunking(**words.get("chunking", {}))

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any, NoReturn, Protocol
 
 from fsm_agent.model.faults import PROTOCOL, StreamFault
@@ -19,6 +20,9 @@ from fsm_agent.testing.shapes import JsonObject
 from fsm_agent.testing.sse import compact_json, encode_event
 
 __all__ = ["ModelCall", "ScriptedModel", "UnexpectedRequestError"]
+
+
+_SETTINGS = ApiSettings(accept_unknown_models=True)
 
 
 class ModelCall(Protocol):
@@ -76,7 +80,7 @@ class ScriptedModel:
         self._count = 0
         self._playback = Playback(
             script,
-            settings=settings or ApiSettings(accept_unknown_models=True),
+            settings=settings or _SETTINGS,
             chunking=chunking or Chunking(),
             clock=clock,
             kind_of=kind_of,
@@ -107,11 +111,22 @@ class ScriptedModel:
         """Answer one request."""
         actions = self._begin(request)
         self.open_streams += 1
+        events: AsyncGenerator[JsonObject, None] | None = None
+        begun = False
         try:
-            async for event in play(actions):
-                yield event
+            for action in actions:
+                if isinstance(action, dict):
+                    begun = True
+                    yield action
+                else:
+                    events = play(chain([action], actions), begun=begun)
+                    async for event in events:
+                        yield event
+                    break
         finally:
             self.open_streams -= 1
+            if events is not None:
+                await events.aclose()
 
     def _begin(self, request: ModelCall) -> Iterator[Action]:
         self._count += 1
@@ -161,13 +176,12 @@ def _headers(number: int, item: ApiError) -> dict[str, str]:
     return _json_headers(number) | dict(item.headers)
 
 
-async def play(actions: Iterator[Action]) -> AsyncGenerator[JsonObject, None]:
-    """The wire events of a sequence of actions: waits for pauses, raises for endings.
+async def play(actions: Iterator[Action], *, begun: bool = False) -> AsyncGenerator[JsonObject, None]:
+    """The wire events of a sequence of actions: waits for pauses, raises for endings. `begun`: events came before.
 
     Bytes are read as the library's own transport reads them; broken JSON raises its `StreamFault`.
     """
     reader = _BytesReader()
-    begun = False
     for action in actions:
         if isinstance(action, Pause):
             await asyncio.sleep(action.seconds)

@@ -23,6 +23,8 @@ def compact_json(value: object) -> str:
     True
     """
     written = _ENCODER.encode(value)
+    if written.isascii():
+        return written
     try:
         written.encode()
     except UnicodeEncodeError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -39,7 +40,8 @@ ODD_RESULTS: Mapping[str, Callable[[], Any]] = {
 
 
 def stand_ins(machine: AgentMachine, scenario: Scenario) -> dict[str, Any]:
-    """The arguments of the machine that the scenario changes: `tools`, `hooks`, `can_use_tool`, `effects`, `limits`.
+    """The arguments of the machine that the scenario changes: `tools`, `hooks`, `can_use_tool`, `system`, `effects`,
+    `limits`.
 
     Raises `ValueError` when the scenario names a tool, an effect or an outcome that the machine does not have.
     """
@@ -58,6 +60,8 @@ def stand_ins(machine: AgentMachine, scenario: Scenario) -> dict[str, Any]:
         )
     if scenario.permissions:
         changes["can_use_tool"] = _permission(scenario.permissions, machine.can_use_tool)
+    if scenario.system:
+        changes["system"] = _system(scenario.system, machine.system)
     if scenario.effects:
         made = {name: _effect(machine, name, outcomes) for name, outcomes in scenario.effects.items()}
         changes["effects"] = {**machine.effects, **made}
@@ -215,6 +219,20 @@ def _permission(acts: Sequence[HookAct], own: Callable[..., Awaitable[Any]] | No
         return answers.get(act.says, act.says)
 
     return can_use_tool
+
+
+def _system(acts: Sequence[HookAct], own: Any) -> Callable[[], Awaitable[Any]]:
+    """A stand-in for the function that makes the system prompt; where it passes, the machine's own prompt is given."""
+    left = _endless(acts, HookAct())
+
+    async def system() -> Any:
+        act = next(left)
+        if not await _common(act):
+            return object()  # nonsense: no prompt at all
+        given = own() if callable(own) else own
+        return await given if inspect.isawaitable(given) else given
+
+    return system
 
 
 # ---- effects of a user's own

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -90,15 +90,18 @@ class ToolBatch:
             run_id=run_id,
             turn=turn,
             key=f"{run_id}/{turn}/tools/" + (f"{attempt}." if attempt > 1 else ""),
-            notify=notify if notify is not None else _unheard,
+            notify=self._noted,
             permission=permission,
             hooks=hooks if hooks is not None else ToolHooks(),
         )
+        self._notify = notify
         self._slots: list[_Slot] = []
         self._accepted = False
         self._no_more: str | None = None
         """Why calls that have not started will not."""
-        self._idle: asyncio.Future[None] | None = None
+        self._news = False
+        """A notice came, or a call has ended, since `run` last looked."""
+        self._woken: asyncio.Future[None] | None = None
         self._fault: BaseException | None = None
         self._results: list[ToolResult] | None = None
 
@@ -110,22 +113,29 @@ class ToolBatch:
         self._slots.append(self._admit(own_copy(call)))
         self._start_what_may()
 
-    def run(self, calls: Sequence[Call]) -> Coroutine[Any, Any, ToolsOutcome]:
+    def run(
+        self, calls: Sequence[Call], *, meanwhile: Callable[[], Awaitable[None]] | None = None
+    ) -> Coroutine[Any, Any, ToolsOutcome]:
         """The message is accepted: run what has not run, wait for all. `results` then has one result per call.
 
+        `meanwhile` is awaited after notices, to tell of them while calls still run; the calls do not wait for it.
         Cancelled, it stops the tools, waits at most `limits.abort_grace` seconds for them and raises CancelledError;
         `results` is complete then too. Call `stop` if what awaits this may be cancelled before its first step.
         """
-        return self._run(self._accept(calls))
+        return self._run(self._accept(calls), meanwhile)
 
-    async def _run(self, strays: list[_Slot]) -> ToolsOutcome:
+    async def _run(self, strays: list[_Slot], meanwhile: Callable[[], Awaitable[None]] | None) -> ToolsOutcome:
         try:
             if strays:
                 await _stopped(strays)
             self._start_what_may()
             while self._running():
-                self._idle = asyncio.get_running_loop().create_future()
-                await self._idle
+                if not self._news:
+                    self._woken = asyncio.get_running_loop().create_future()
+                    await self._woken
+                self._news = False
+                if meanwhile is not None:
+                    await meanwhile()
         except asyncio.CancelledError:
             self._no_more = self._no_more or _ABORTED
             await _stopped(self._running())
@@ -236,8 +246,17 @@ class ToolBatch:
         elif _deferral(slot) is not None:
             self._no_more = self._no_more or "a call before it waits for a decision"
         self._start_what_may()
-        if self._idle is not None and not self._idle.done() and not self._running():
-            self._idle.set_result(None)
+        self._wake()
+
+    def _noted(self, notice: ToolNotice) -> None:
+        if self._notify is not None:
+            self._notify(notice)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._news = True
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
 
     def _running(self) -> list[_Slot]:
         return [slot for slot in self._slots if slot.stage is Stage.RUNNING]
@@ -246,10 +265,6 @@ class ToolBatch:
         if slot.performance is not None and slot.performance.started:  # we were cancelled twice, and did not wait
             return slot.performance.cut_short()
         return Answers(slot.call.id).not_run(self._no_more or _ABORTED)
-
-
-def _unheard(_: object) -> None:
-    """Where notices go that nobody asked for."""
 
 
 def _stop_reason(slot: _Slot) -> str | None:

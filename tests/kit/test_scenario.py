@@ -46,6 +46,7 @@ EVERYTHING = Scenario(
     permissions=[HookAct("allow")],
     before_tool=[HookAct("note", "careful")],
     after_tool=[HookAct("note", seconds=1.0)],
+    system=[HookAct(seconds=1.0)],
     acts=[UserAct("send", request=1, steps=3, text="and hurry")],
     limits={"max_turns": 5},
     history=[{"role": "user", "content": "Hi."}, {"role": "assistant", "content": [{"type": "text", "text": "Yes?"}]}],

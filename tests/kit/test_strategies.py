@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from fsm_agent import AGENT_LOOP, tool
-from fsm_agent.testing import Scenario, check_scenario, scenarios
+from fsm_agent import AGENT_LOOP, AgentMachine, tool
+from fsm_agent.testing import HookAct, Reply, Scenario, check_scenario, scenarios
 from fsm_agent.testing.coverage import Coverage
 from fsm_agent.testing.strategies import misfits, seeds, tool_calls, valid_calls, values_of
-from tests.kit.agents import acting_agent, approving_agent, sound_agent
+from tests.kit.agents import acting_agent, approving_agent, rich_agent, sound_agent
 from tests.kit.schemas import Order, order_tool
 
 
@@ -70,6 +72,11 @@ def test_a_sound_agent_withstands_whatever_happens(scenario: Scenario):
     check_scenario(sound_agent, scenario)
 
 
+@given(scenario=scenarios(rich_agent))
+def test_a_rich_agent_withstands_it_too(scenario: Scenario):
+    check_scenario(rich_agent, scenario)
+
+
 @given(scenario=scenarios(approving_agent, stand_ins="all"))
 def test_a_machine_with_a_state_of_its_own_withstands_it_too(scenario: Scenario):
     check_scenario(approving_agent, scenario)
@@ -80,20 +87,37 @@ def test_the_witnesses_lead_to_nearly_every_row():
     for scenario in seeds(AGENT_LOOP):
         coverage.add(AGENT_LOOP, check_scenario(acting_agent, scenario).events)
     report = coverage.reports()[0]
-    # A plain agent has no output type, no failing system prompt, and tools that return too little to fill a context.
-    assert report.rows.seen >= report.rows.all - 7, report.rows.missing
+    # The agent has no output type.
+    assert report.rows.missing == ("recovering.output_retry", "recovering.output_invalid")
 
 
-def test_the_search_leaves_few_rows_unseen():
+@pytest.mark.parametrize(
+    ("agent", "least"),
+    # The sound agent has neither an output type nor a function for its system prompt: three rows are impossible.
+    [pytest.param(sound_agent, 43, id="sound"), pytest.param(rich_agent, 44, id="rich")],
+)
+def test_the_search_leaves_few_rows_unseen(agent: Callable[[], AgentMachine], least: int):
     coverage = Coverage()
 
     @settings(max_examples=400, database=None, deadline=None, phases=[Phase.generate], derandomize=True)
-    @given(scenario=scenarios(sound_agent))
+    @given(scenario=scenarios(agent))
     def look(scenario: Scenario) -> None:
-        coverage.add(AGENT_LOOP, check_scenario(sound_agent, scenario).events)
+        coverage.add(AGENT_LOOP, check_scenario(agent, scenario).events)
 
     look()
     report = coverage.reports()[0]
-    assert report.rows.seen >= 32, report.rows.missing
-    # Only a summary that is too long itself, after an overflow, goes this way: 400 examples need not find it.
-    assert set(report.transitions.missing) <= {"recovering -> recovering"}
+    assert report.rows.seen >= least, report.rows.missing
+    assert report.transitions.missing == ()
+
+
+def test_the_simplest_scenario_is_empty():
+    assert find(scenarios(sound_agent), lambda scenario: True, settings=settings(database=None)) == Scenario()
+
+
+def test_a_function_for_the_system_prompt_may_fail():
+    played = check_scenario(rich_agent, Scenario(system=[HookAct("raise")]))
+    assert played.result.reason == "turn_setup_failed"
+    verdict = Reply('{"fits": true, "marks": []}', usage={"output_tokens": 3_000})
+    assert check_scenario(rich_agent, Scenario([verdict], system=[HookAct()])).result.reason == "completed"
+    nonsense = check_scenario(rich_agent, Scenario([verdict], system=[HookAct("nonsense")]))
+    assert nonsense.result.reason == "turn_setup_failed"

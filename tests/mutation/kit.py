@@ -2,8 +2,8 @@
 
 - The scenarios of the loop: the reason, the rows, every invariant, and a script that is served whole.
 - The faults that users reported: the same, and what each expects.
-- Each fault at each event of a stream: every reply breaks once at each of its events.
 - The edges: what no scenario shows.
+- Each fault at each event of a stream: every reply breaks once at each of its events.
 - The drivers: abort, cancel, close and drop at points spread over the run.
 """
 

@@ -149,15 +149,15 @@ EFFECTS = (
     ),
     Mutant(
         "a cancelled run does not wait for its tools",
-        "loop/effects/running.py",
-        "        await settled(work)\n        raise",
-        "        raise",
+        "tools/batch.py",
+        "            await _stopped(self._running())\n            raise",
+        "            [slot.task.cancel() for slot in self._running() if slot.task]\n            raise",
     ),
     Mutant(
         "the notices of tools come late",
         "loop/effects/running.py",
-        "            await conversation.notices.wait_or_stir()\n",
-        "            await asyncio.wait({work})\n",
+        "conversation.calls, meanwhile=partial(emit_notices, visit)",
+        "conversation.calls",
     ),
     Mutant(
         "the consumer is not waited for",

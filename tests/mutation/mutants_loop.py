@@ -135,8 +135,8 @@ LOOP = (
     Mutant(
         "an open call of a server tool is left at the end",
         "loop/conversation.py",
-        "        if self.server_calls:\n            self.history.repair(paused=False)",
-        "        if self.server_calls:\n            self.history.repair(paused=True)",
+        "        self.settle_server_calls(paused=False)",
+        "        self.settle_server_calls(paused=True)",
     ),
     Mutant(
         "a tombstone is lost",
@@ -182,7 +182,7 @@ LOOP = (
         "results = conversation.results",
     ),
     Mutant(
-        "calls that the budget forbids get no result",
+        "calls that are refused get no result",
         "loop/actions.py",
         'return [_add(conversation, blocks, "tool_results")] if blocks else []',
         "return []",
@@ -239,7 +239,43 @@ LOOP = (
     Mutant(
         "a server tool's pause is left open when the user speaks",
         "loop/actions.py",
-        "    if waiting:\n",
-        "    if False:\n",
+        "    conversation.settle_server_calls(paused=False)\n",
+        "    conversation.settle_server_calls(paused=True)\n",
+    ),
+    Mutant(
+        "what a reply leaves alone of a server tool stays",
+        "loop/actions.py",
+        "    conversation.settle_server_calls(paused=True)\n",
+        "",
+    ),
+    Mutant(
+        "a server tool that waits is forgotten when a reply calls none",
+        "loop/actions.py",
+        "conversation.server_calls = conversation.server_calls or bool(entry.open_server_uses)",
+        "conversation.server_calls = bool(entry.open_server_uses)",
+    ),
+    Mutant(
+        "a server tool's result in a later reply is not taken",
+        "loop/conversation.py",
+        "        return self.history.waiting_server_uses() if self.server_calls else set()",
+        "        return set()",
+    ),
+    Mutant(
+        "a server tool that waits at the start of a run is forgotten",
+        "loop/agent.py",
+        "server_calls=any(entry.open_server_uses for entry in loaded)",
+        "server_calls=False",
+    ),
+    Mutant(
+        "the container is forgotten after a reply that used none",
+        "loop/actions.py",
+        '.get("id")) or conversation.container',
+        '.get("id")) or None',
+    ),
+    Mutant(
+        "the container is not sent back",
+        "loop/effects/asking.py",
+        'options["container"] = visit.conversation.container',
+        'options["container"] = None',
     ),
 )

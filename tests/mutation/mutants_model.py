@@ -141,8 +141,8 @@ MODEL = (
     Mutant(
         "cached tokens are not counted",
         "model/usage.py",
-        "cache_read_input_tokens=self.cache_read_input_tokens + other.cache_read_input_tokens",
-        "cache_read_input_tokens=self.cache_read_input_tokens",
+        "self.cache_read_input_tokens + other.cache_read_input_tokens",
+        "self.cache_read_input_tokens",
     ),
     Mutant(
         "retry-after is ignored",
@@ -209,5 +209,23 @@ MODEL = (
         "model/classify.py",
         "    if _MEDIA.search(error.message):\n        return _R.MEDIA_REJECTED\n",
         "",
+    ),
+    Mutant(
+        "the container of a reply's beginning is forgotten",
+        "model/reply.py",
+        'self.container = as_object(delta.get("container")) or self.container',
+        'self.container = as_object(delta.get("container"))',
+    ),
+    Mutant(
+        "a container with skills goes without its id",
+        "model/request.py",
+        '_pair("container", {"id": known, **own})',
+        '_pair("container", own)',
+    ),
+    Mutant(
+        "the caller's own container is not kept",
+        "model/request.py",
+        "chosen = known if own is None else own",
+        "chosen = known or own",
     ),
 )

@@ -85,8 +85,8 @@ TOOLS = (
     Mutant(
         "the next call waits for ever",
         "tools/batch.py",
-        "        self._start_what_may()\n        if self._idle",
-        "        if self._idle",
+        "        self._start_what_may()\n        self._wake()\n",
+        "        self._wake()\n",
     ),
     Mutant("an unsafe tool starts early", "tools/schedule.py", "not (accepted or place.repeatable)", "False"),
     Mutant(

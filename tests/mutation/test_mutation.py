@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutation.mutants import MUTANTS
-from tests.mutation.runner import NOTHING, judged
+from tests.mutation.runner import NOTHING, judged, kind_of
 from tests.mutation.survivors import SURVIVORS
 
 DOCS = Path(__file__).parents[2] / "docs" / "mutation.md"
@@ -64,4 +64,5 @@ def test_nearly_all_mutants_are_killed() -> None:
     assert verdicts.pop(NOTHING) == ""
     survived = {name for name, verdict in verdicts.items() if not verdict}
     assert survived <= set(SURVIVORS)
-    assert len(survived) <= (1 - LEAST_KILLED) * len(MUTANTS)
+    by_the_kit = [name for name, verdict in verdicts.items() if verdict and kind_of(verdict) != "own test"]
+    assert len(by_the_kit) >= LEAST_KILLED * len(MUTANTS)

@@ -8,6 +8,7 @@ the child, one module of it from the text with the bug.
 from __future__ import annotations
 
 import gc
+import importlib
 import importlib.machinery
 import inspect
 import json
@@ -19,6 +20,7 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from types import CodeType, FunctionType, ModuleType
+from typing import Any
 
 from tests.mutation.mutant import PACKAGE, Mutant
 from tests.mutation.mutants import MUTANTS
@@ -28,6 +30,8 @@ SECONDS = 60
 CPU_SECONDS = 30
 """What of it may be work; the whole kit needs about six, a part's tests ten."""
 MEMORY = 3 << 30
+_OWN = {"tests.mutation", *(f"tests.mutation.{name}" for name in ("mutant", "mutants", "worker"))}
+"""What is not of the kit, and knows nothing of the library."""
 _LIVE: list[FunctionType] = []
 """The functions of the library (once frozen, the collector does not tell them any more)."""
 
@@ -108,25 +112,32 @@ def _differ(one: CodeType, other: CodeType) -> bool:
     )
 
 
-def _import_anew(mutant: Mutant) -> None:
+def _import_anew(mutant: Mutant | None) -> None:
+    """Forget the library and all that was made with it."""
     for name in list(sys.modules):
-        if name.partition(".")[0] == "fsm_agent" or (
-            name.startswith("tests.") and not name.startswith("tests.mutation")
-        ):
+        if name.partition(".")[0] == "fsm_agent" or (name.startswith("tests.") and name not in _OWN):
             del sys.modules[name]
-    sys.modules.pop("tests.mutation.kit", None)
-    sys.meta_path.insert(0, _Finder(mutant))
+    if mutant is not None:
+        sys.meta_path.insert(0, _Finder(mutant))
+
+
+def _kit() -> Any:
+    """The kit, for the library that is there now."""
+    return importlib.import_module("tests.mutation.kit")
 
 
 def _judged(mutant: Mutant | None) -> str:
-    """In the child: what kills the mutant, or '' if nothing does."""
+    """In the child: what kills the mutant, or '' if nothing does. Without one: what the library itself fails, as it was
+    loaded and imported anew."""
     try:
-        if mutant is not None and not _put_in(mutant):
+        if mutant is None:
+            failure = _kit().first_failure()
+            _import_anew(None)
+            return failure or _kit().first_failure() or ""
+        if not _put_in(mutant):
             _import_anew(mutant)
-        from tests.mutation.kit import first_failure, first_failure_of_part
-
-        part = None if mutant is None else mutant.file.partition("/")[0]
-        return first_failure() or (first_failure_of_part(part) if part else None) or ""
+        part = mutant.file.partition("/")[0]
+        return _kit().first_failure() or _kit().first_failure_of_part(part) or ""
     except BaseException as error:  # the bug shows when the library is imported, or goes through everything
         return f"import or escape ({type(error).__name__}: {str(error)[:160]})"
 
@@ -154,10 +165,8 @@ def _in_a_child(mutant: Mutant | None) -> str:
 def main() -> None:
     import structlog
 
-    import tests.mutation.kit
-
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    tests.mutation.kit.first_failure(only=1)
+    _kit().first_failure(only=1)
     package = str(PACKAGE)
     functions = (each for each in gc.get_objects() if isinstance(each, FunctionType))
     _LIVE.extend(each for each in functions if each.__code__.co_filename.startswith(package))

@@ -51,7 +51,7 @@ def test_many_cancelled_timers_do_not_pile_up():
 
     loop = VirtualLoop()
     loop.run_until_complete(program())
-    assert len(loop.timers._heap) < 250
+    assert len(loop.timers.heap) < 250
     loop.close()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from fsm_agent.context.tool_result_budget import bounded_blocks
@@ -24,11 +23,14 @@ async def announce(visit: Visit, purpose: str) -> None:
     between the count and the sending nothing is awaited."""
     conversation = visit.conversation
     await visit.emit(
-        StreamRequestStart(
-            model=conversation.model,
-            request=conversation.requests + 1,
-            attempt=conversation.attempt if purpose == "turn" else 1,
-            purpose="turn" if purpose == "turn" else "summary",
+        StreamRequestStart.of(
+            {
+                "type": "stream_request_start",
+                "model": conversation.model,
+                "request": conversation.requests + 1,
+                "attempt": conversation.attempt if purpose == "turn" else 1,
+                "purpose": "turn" if purpose == "turn" else "summary",
+            }
         )
     )
     conversation.requests += 1
@@ -69,7 +71,8 @@ async def emit_notices(visit: Visit) -> None:
     """Tell of what tools have done since the last time."""
     notices = visit.conversation.notices
     while (notice := notices.take()) is not None:
-        await visit.emit(progress_event(notice))
+        if visit.listening:
+            await visit.emit(progress_event(notice))
 
 
 def progress_event(notice: ToolNotice) -> Progress | System:
@@ -79,14 +82,17 @@ def progress_event(notice: ToolNotice) -> Progress | System:
             message=mended_text(str(notice.data)),
             detail={"tool": notice.tool, "tool_use_id": notice.tool_use_id},
         )
-    return Progress(
-        kind=f"tool_{notice.kind}",  # type: ignore[arg-type]  # the notice's three kinds, with the prefix of the event
-        tool_use_id=notice.tool_use_id,
-        tool=notice.tool,
-        is_error=notice.is_error,
-        seconds=notice.seconds,
-        discarded=notice.discarded,
-        data=notice.data,
+    return Progress.of(
+        {
+            "type": "progress",
+            "kind": f"tool_{notice.kind}",  # the notice's three kinds, with the prefix of the event
+            "tool_use_id": notice.tool_use_id,
+            "tool": notice.tool,
+            "is_error": notice.is_error,
+            "seconds": notice.seconds,
+            "discarded": notice.discarded,
+            "data": notice.data,
+        }
     )
 
 
@@ -147,8 +153,3 @@ def bounded_results(visit: Visit) -> list[dict[str, Any]]:
         visit.conversation.machine.result_store,
         [result.max_chars for result in results],
     )
-
-
-async def settled(task: asyncio.Task[Any]) -> None:
-    """Wait for a task to end, whatever it ends in."""
-    await asyncio.wait({task})

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 
-from fsm_agent.loop.effects.asking import bounded_results, emit_notices, new_batch, settled
+from fsm_agent.loop.effects.asking import bounded_results, emit_notices, new_batch
 from fsm_agent.loop.visit import Outcome, Visit
-from fsm_agent.machine import ToolsOutcome
 from fsm_agent.tools.batch import ToolBatch
 
 
@@ -14,17 +13,8 @@ async def tools(visit: Visit) -> Outcome:
     """Run what has not started while the reply streamed, and wait for all. Results are in the order of the calls."""
     conversation = visit.conversation
     batch = _batch(visit)
-    work: asyncio.Task[ToolsOutcome] = asyncio.ensure_future(batch.run(conversation.calls))
-    work.add_done_callback(lambda _: conversation.notices.stir())
     try:
-        while not work.done():
-            await conversation.notices.wait_or_stir()
-            await emit_notices(visit)
-        outcome = work.result()
-    except asyncio.CancelledError:
-        work.cancel()
-        await settled(work)
-        raise
+        outcome = await batch.run(conversation.calls, meanwhile=partial(emit_notices, visit))
     finally:
         _take_results(visit, batch)
     await emit_notices(visit)

@@ -5,7 +5,7 @@ order as data; a rule is found by its id (`R134`) in the docstring of the functi
 recorded traffic, live probes and public reports; texts that had to be guessed are marked so where they are.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from fsm_agent.testing.rules import cache_marks, context, conversation, media, messages, pairing, thinking, tools
@@ -22,6 +22,8 @@ __all__ = [
     "DEFAULT_PROFILE",
     "KNOWN_MODELS",
     "STAGES",
+    "STAGES_OF_FIELDS",
+    "STAGES_OF_MESSAGES",
     "ApiRefusal",
     "ApiSettings",
     "ModelProfile",
@@ -88,6 +90,18 @@ REST: tuple[Check, ...] = (
 STAGES: tuple[tuple[Check, ...], ...] = (FIELDS, CONVERSATION, REST)
 """A stage is tried only when the ones before it found nothing, so that its checks may rely on the shape."""
 
+_OF_FIELDS: frozenset[Check] = frozenset((*FIELDS, *REST[:7])) - {
+    messages.check_messages,
+    media.check_media_types,
+    cache_marks.check_cache_control,
+}
+
+STAGES_OF_FIELDS, STAGES_OF_MESSAGES = (
+    tuple(tuple(check for check in stage if (check in _OF_FIELDS) is of_fields) for stage in STAGES)
+    for of_fields in (True, False)
+)
+"""The two halves of `STAGES`: checks that do not look at the messages, and those that do."""
+
 _NOT_COUNTED = (top.check_max_tokens, top.check_output_limit, context.check_context_window)
 """Checks that a request to count tokens is spared."""
 
@@ -100,13 +114,14 @@ def refusals(
     signatures: SignatureBook | None = None,
     counting: bool = False,
     tokens: int | None = None,
+    stages: Sequence[Sequence[Check]] = STAGES,
 ) -> Iterator[ApiRefusal]:
     """All that a stage has against a request, in order, ending with the first stage that has something.
 
     The API itself answers with the first; the others help whoever wrote the request.
     """
     request = Request(body, headers or {}, settings or ApiSettings(), signatures, tokens)
-    for stage in STAGES:
+    for stage in stages:
         found = False
         for check in stage:
             if counting and check in _NOT_COUNTED:
@@ -126,13 +141,14 @@ def validate(
     signatures: SignatureBook | None = None,
     counting: bool = False,
     tokens: int | None = None,
+    stages: Sequence[Sequence[Check]] = STAGES,
 ) -> ApiRefusal | None:
     """The refusal with which the API would answer a request, or `None` when it would be served.
 
     `headers` are those of the HTTP request (only `anthropic-beta` matters here; keys, versions and sizes are checked
     by `check_headers` and `check_size`). `signatures` are the thinking signatures issued so far; without them thinking
     is taken on trust. `counting` judges a body for `count_tokens`. `tokens` is the size of the prompt where
-    it has been estimated already.
+    it has been estimated already. `stages` are those to be tried.
 
     >>> body = {"model": "claude-sonnet-5-5", "max_tokens": 10, "messages": [{"role": "user", "content": "hi"}]}
     >>> validate(body) is None
@@ -140,5 +156,7 @@ def validate(
     >>> print(validate(body | {"messages": []}))
     R012: 400 invalid_request_error: messages: at least one message is required
     """
-    found = refusals(body, headers, settings=settings, signatures=signatures, counting=counting, tokens=tokens)
+    found = refusals(
+        body, headers, settings=settings, signatures=signatures, counting=counting, tokens=tokens, stages=stages
+    )
     return next(found, None)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fsm_agent.testing.rules.refusal import ApiRefusal, refuse
-from fsm_agent.testing.rules.request import Request, sent_blocks
+from fsm_agent.testing.rules.request import Request
 from fsm_agent.testing.shapes import JsonObject, as_object, is_object, objects
 
 Refusals = Iterator[ApiRefusal]
@@ -19,12 +19,13 @@ class _Mark:
     control: Any
 
 
-def _marks(body: JsonObject) -> list[_Mark]:
+def _marks(request: Request) -> list[_Mark]:
     """The marks in the order in which the API reads them: tools, system, messages, and the automatic one last."""
+    body = request.body
     places: list[tuple[str, JsonObject]] = []
     places += [(f"tools.{at}", tool) for at, tool in enumerate(objects(body.get("tools")))]
     places += [(f"system.{at}", block) for at, block in enumerate(objects(body.get("system")))]
-    places += sent_blocks(body)
+    places += request.sent
     marks = [_Mark(f"{path}.cache_control", place["cache_control"]) for path, place in places if _marked(place)]
     return [*marks, _Mark("cache_control", body["cache_control"])] if _marked(body) else marks
 
@@ -35,7 +36,7 @@ def _marked(place: JsonObject) -> bool:
 
 def check_cache_control(request: Request) -> Refusals:
     """R171: type and time to live."""
-    for mark in _marks(request.body):
+    for mark in _marks(request):
         if not is_object(mark.control):
             yield refuse("R171", f"{mark.path}: Input should be a valid dictionary or object to extract fields from")
         elif "type" not in mark.control:
@@ -52,7 +53,7 @@ def check_cache_control(request: Request) -> Refusals:
 
 def check_cache_marks(request: Request) -> Refusals:
     """R170, R172: how many, and in which order."""
-    marks = _marks(request.body)
+    marks = _marks(request)
     if len(marks) > MAX_MARKS:
         text = f"A maximum of {MAX_MARKS} blocks with cache_control may be provided. Found {len(marks)}."
         yield refuse("R170", text)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from fsm_agent.testing.rules.blocks import BLOCKS
 from fsm_agent.testing.rules.refusal import ApiRefusal, refuse
-from fsm_agent.testing.rules.request import Request, Turn, sent_blocks
+from fsm_agent.testing.rules.request import Request, Turn
 from fsm_agent.testing.shapes import JsonObject, as_object, is_list, objects
 
 Refusals = Iterator[ApiRefusal]
@@ -63,10 +63,10 @@ def check_empty_content(request: Request) -> Refusals:
     for at, turn in enumerate(request.turns):
         if turn.role == "user" and not turn.blocks:
             yield refuse("R113", f"messages.{at}: user messages must have non-empty content")
-    for path, block in sent_blocks(request.body):
+    for path, block in request.sent:
         if block.get("text") == "" and as_object(block.get("cache_control")) is not None:
             yield refuse("R173", f"{path}.text: cache_control cannot be set for empty text blocks")
-    if any(block.get("type") == "text" and block.get("text") == "" for _, block in sent_blocks(request.body)):
+    if any(block.get("type") == "text" and block.get("text") == "" for _, block in request.sent):
         yield refuse("R114", "messages: text content blocks must be non-empty")
     for turn in request.turns:
         if turn.role != "system" and turn.blocks and all(map(_is_blank, turn.blocks)):

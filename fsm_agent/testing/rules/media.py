@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 
 from fsm_agent.testing.rules.refusal import ApiRefusal, refuse
-from fsm_agent.testing.rules.request import Request, sent_blocks
+from fsm_agent.testing.rules.request import Request
 from fsm_agent.testing.shapes import JsonObject, as_object
 
 Refusals = Iterator[ApiRefusal]
@@ -23,7 +23,7 @@ _COULD_NOT_PROCESS = "Could not process image"
 
 def check_media_types(request: Request) -> Refusals:
     """R151, R152: part of the shape."""
-    for path, source in _base64_sources(request.body, "image"):
+    for path, source in _base64_sources(request, "image"):
         if source["media_type"] not in IMAGE_TYPES:
             text = "Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'"
             yield refuse("R151", f"{path}.media_type: {text}")
@@ -33,7 +33,7 @@ def check_media_types(request: Request) -> Refusals:
 
 def check_images(request: Request) -> Refusals:
     """R153 to R157."""
-    images = list(_base64_sources(request.body, "image"))
+    images = list(_base64_sources(request, "image"))
     limit = request.settings.image_megabytes * 1024 * 1024
     for path, source in images:
         size = len(source["data"])
@@ -66,7 +66,7 @@ def _image(path: str, media_type: str, content: bytes, *, many: bool) -> Refusal
 
 def check_documents(request: Request) -> Refusals:
     """R161, R162."""
-    for path, source in _base64_sources(request.body, "document"):
+    for path, source in _base64_sources(request, "document"):
         if source["media_type"] != "application/pdf":
             continue
         where = path.replace("document.source", "pdf.source")
@@ -82,8 +82,8 @@ def check_documents(request: Request) -> Refusals:
 _PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
 
 
-def _base64_sources(body: JsonObject, kind: str) -> Iterator[tuple[str, JsonObject]]:
-    for path, block in sent_blocks(body):
+def _base64_sources(request: Request, kind: str) -> Iterator[tuple[str, JsonObject]]:
+    for path, block in request.sent:
         source = as_object(block.get("source"))
         if block.get("type") == kind and source is not None and source.get("type") == "base64":
             yield f"{path}.{kind}.source.base64", source

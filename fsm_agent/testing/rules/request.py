@@ -75,11 +75,16 @@ class Request:
         return turns
 
     @cached_property
+    def sent(self) -> list[tuple[str, JsonObject]]:
+        """Each block of the messages with its path as sent (`sent_blocks`)."""
+        return list(sent_blocks(self.body))
+
+    @cached_property
     def tokens(self) -> int:
         """The estimate of the input tokens."""
         return Prompt(self.body, self.settings.characters_per_token).tokens if self._tokens is None else self._tokens
 
-    @property
+    @cached_property
     def thinking_type(self) -> str:
         """`enabled`, `adaptive`, ...; `disabled` when absent."""
         thinking = as_object(self.body.get("thinking")) or {}

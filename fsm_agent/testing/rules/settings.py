@@ -20,7 +20,7 @@ class ApiSettings:
 
     api_keys: frozenset[str] | None = None
     """Keys that are valid; `None`: any key that is not empty."""
-    models: Mapping[str, ModelProfile] = field(default_factory=dict[str, ModelProfile])
+    models: Mapping[str, ModelProfile] = field(default_factory=dict[str, ModelProfile], hash=False)
     """Profiles beside, or instead of, those of the known models."""
     accept_unknown_models: bool = False
     """Serve names that the API does not know, with `default_profile` (else 404, R060)."""

@@ -135,6 +135,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def _take_due_timers(self) -> None:
         limit = self._now + self._resolution
+        heap = self.timers.heap
+        if not heap or heap[0][0] > limit:  # as nearly always
+            return
         while tied := self.timers.pop_due(limit):
             # A callback that looks at the clock and sets its timer again must find that its time has come.
             self._now = max(self._now, tied[0].when())

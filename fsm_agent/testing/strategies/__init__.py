@@ -20,6 +20,7 @@ from fsm_agent.testing.strategies.behaviour import (
     before_tool_acts,
     permission_acts,
     stop_hook_acts,
+    system_acts,
     tool_acts,
     user_acts,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "seeds",
     "stop_hook_acts",
     "streams",
+    "system_acts",
     "tool_acts",
     "tool_calls",
     "user_acts",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import pairwise, product
 from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-from fsm_agent.testing.content import text, thinking, tool_use
+from fsm_agent.testing.content import thinking, tool_use
 from fsm_agent.testing.events import Chunking
 from fsm_agent.testing.script import ApiError, Fault, FaultKind, Item, Reply, Step, Stream, with_fault
 from fsm_agent.testing.shapes import JsonObject
@@ -20,6 +22,7 @@ __all__ = [
     "answers",
     "api_errors",
     "chunkings",
+    "drawn_from",
     "faults",
     "replies",
     "streams",
@@ -38,13 +41,17 @@ _FAULT_KINDS: tuple[FaultKind, ...] = ("eof", "cut", "reset", "error", "silence"
 
 def weighted(*choices: tuple[int, st.SearchStrategy[T]]) -> st.SearchStrategy[T]:
     """One of several strategies, each as often as its weight says; the first is what it shrinks to."""
-    strategies = [strategy for _, strategy in choices]
-    table = [strategy for (weight, _), strategy in zip(choices, strategies, strict=True) for _ in range(weight)]
-    places = st.integers(0, len(table) - 1)
+    return drawn_from([strategy for weight, strategy in choices for _ in range(weight)])
+
+
+def drawn_from(table: Sequence[Any]) -> st.SearchStrategy[Any]:
+    """An entry of the table, or what is drawn from it if it is a strategy. Values take one draw, so they are cheap."""
+    entries = st.sampled_from([(entry, isinstance(entry, st.SearchStrategy)) for entry in table])
 
     @st.composite
-    def chosen(draw: st.DrawFn) -> T:
-        return draw(table[draw(places)])
+    def chosen(draw: st.DrawFn) -> Any:
+        entry, has_more = draw(entries)
+        return draw(entry) if has_more else entry
 
     return chosen()
 
@@ -73,21 +80,22 @@ def valid_calls(tools: Sequence[Any] | Toolbox, *, inputs: Inputs | None = None)
     unknown = sorted(set(given) - set(schemas))
     if unknown:
         raise ValueError(f"There are inputs for {', '.join(unknown)}; the tools are {', '.join(schemas) or 'none'}.")
-    made = [st.builds(tool_use, st.just(name), given.get(name, values_of(each))) for name, each in schemas.items()]
-    return st.one_of(made) if made else st.just(tool_use("missing_tool"))
+    made = [given.get(name, values_of(each)).map(partial(tool_use, name)) for name, each in schemas.items()]
+    return drawn_from(made or [tool_use("missing_tool")])
 
 
 def tool_calls(tools: Sequence[Any] | Toolbox, *, inputs: Inputs | None = None) -> st.SearchStrategy[JsonObject]:
     """Calls of these tools: most fit, some do not, some have JSON that is cut, an unknown name, or a used id."""
-    fitting = valid_calls(tools, inputs=inputs)
-    wrong = [st.builds(tool_use, st.just(name), misfits(schema)) for name, schema in _schemas(tools).items()]
-    names = st.sampled_from(("missing_tool", "Bash", "a" * 128))
-    return weighted(
-        (16, fitting),
-        (2, st.one_of(wrong) if wrong else fitting),
-        (1, st.builds(_cut_input, fitting, st.integers(1, 40))),
-        (1, st.builds(tool_use, names, st.just({"x": 1}))),
-        (1, fitting.map(lambda call: {**call, "id": "toolu_again"})),
+    return _calls(valid_calls(tools, inputs=inputs), tools)
+
+
+def _calls(fitting: st.SearchStrategy[JsonObject], tools: Sequence[Any] | Toolbox) -> st.SearchStrategy[JsonObject]:
+    wrong = [misfits(schema).map(partial(tool_use, name)) for name, schema in _schemas(tools).items()]
+    cut = st.builds(_cut_input, fitting, st.integers(1, 40))
+    again = fitting.map(lambda call: {**call, "id": "toolu_again"})
+    unknown = [tool_use(name, {"x": 1}) for name in ("missing_tool", "Bash", "a" * 128)]
+    return drawn_from(
+        [*[fitting] * 48, *[drawn_from(wrong) if wrong else fitting] * 6, *[cut] * 3, *unknown, *[again] * 3]
     )
 
 
@@ -101,20 +109,13 @@ def _cut_input(call: JsonObject, left: int) -> JsonObject:
 
 def replies(tools: Sequence[Any] | Toolbox, *, inputs: Inputs | None = None) -> st.SearchStrategy[Reply]:
     """Whole replies with tool calls, text, thinking or nothing, and any stop reason, also one that does not fit."""
-    return _replies(tool_calls(tools, inputs=inputs))
+    return drawn_from(_replies(tool_calls(tools, inputs=inputs)))
 
 
-def _replies(calls: st.SearchStrategy[JsonObject]) -> st.SearchStrategy[Reply]:
-    words = st.sampled_from(_WORDS)
-    said = st.lists(words.map(text), max_size=2)
-    return weighted(
-        (6, st.builds(Reply, words, usage=_usages())),
-        (10, st.builds(_reply, said, st.lists(calls, min_size=1, max_size=3))),
-        (2, st.builds(_reply, said, st.lists(calls, max_size=1), st.just("max_tokens"))),
-        (2, st.builds(_reply, said, st.lists(calls, max_size=1), st.sampled_from(_STOPS))),
-        (1, st.just(PAUSED)),
-        (1, st.builds(_reply, words.map(_thought), st.lists(calls, min_size=1, max_size=1))),
-    )
+def _replies(calls: st.SearchStrategy[JsonObject]) -> list[Any]:
+    """A table of replies, and of strategies for those that call tools."""
+    several = _calling(calls)
+    return [*_WORDY[:1] * 12, *_WORDY, *[several] * 180, *_ODD, *[PAUSED] * 14]
 
 
 _STOPS = (
@@ -131,17 +132,37 @@ PAUSED = Reply(
 """The API pauses while a tool of its own works: such a reply ends in the call."""
 
 
-def _reply(before: list[JsonObject], after: list[JsonObject], stop: str | None = None) -> Reply:
-    return Reply(*before, *after, stop=stop)
+_USAGES: tuple[dict[str, int], ...] = (
+    *({}, {}, {}, {}),
+    {"output_tokens": 600},
+    {"output_tokens": 6_000},
+    {"input_tokens": 170_000, "output_tokens": 500},
+)
+_WORDY = [Reply(words, usage=usage) for usage in _USAGES for words in _WORDS]
+_SAID = ((), *((words,) for words in _WORDS), *pairwise(_WORDS))
+_ODD = [
+    Reply(*said, stop=stop) for said, stop in zip((*_SAID, *_SAID), (*_STOPS, *["max_tokens"] * 3) * 4, strict=False)
+]
+"""Words, or nothing, with a stop reason of any kind."""
 
 
-def _thought(words: str) -> list[JsonObject]:
-    return [thinking(words)]
+def _shapes() -> list[tuple[tuple[str | JsonObject, ...], int, str | None]]:
+    """What a reply with calls has beside them: what is said before, how many calls, the stop reason."""
+    plain = [(said, calls, None) for said in ((), (), *_SAID) for calls in (1, 1, 2, 3)]
+    thought = [((thinking(words),), 1, None) for words in _WORDS[:5]]
+    stopped = [(said, 1, stop) for said, stop in zip(_SAID, ("max_tokens", "max_tokens", *_STOPS), strict=False)]
+    return [*plain, *thought, *stopped]
 
 
-def _usages() -> st.SearchStrategy[dict[str, int]]:
-    full = {"input_tokens": 170_000, "output_tokens": 500}
-    return st.sampled_from(({}, {}, {}, {}, {"output_tokens": 600}, {"output_tokens": 6_000}, full))
+def _calling(calls: st.SearchStrategy[JsonObject]) -> st.SearchStrategy[Reply]:
+    shapes = st.sampled_from(_shapes())
+
+    @st.composite
+    def calling(draw: st.DrawFn) -> Reply:
+        said, count, stop = draw(shapes)
+        return Reply(*said, *(draw(calls) for _ in range(count)), stop=stop)
+
+    return calling()
 
 
 def streams(tools: Sequence[Any] | Toolbox, *, inputs: Inputs | None = None) -> st.SearchStrategy[Stream]:
@@ -152,11 +173,9 @@ def streams(tools: Sequence[Any] | Toolbox, *, inputs: Inputs | None = None) -> 
 @st.composite
 def _streams(draw: st.DrawFn, calls: st.SearchStrategy[JsonObject]) -> Stream:
     steps: list[Step] = ["message_start"]
-    for _ in range(draw(st.integers(0, 3))):
-        steps += draw(_steps_of_text()) if draw(st.booleans()) else _steps_of_call(draw(calls), draw(st.integers(1, 9)))
-        if draw(st.integers(0, 3)) == 3:
-            steps.append(draw(st.sampled_from(_BETWEEN)))
-    return Stream([*steps, *draw(st.sampled_from(_ENDS))])
+    for part in draw(_PARTS):
+        steps += _steps_of_call(draw(calls), draw(_PIECES)) if part is None else part
+    return Stream([*steps, *draw(_ENDING)])
 
 
 _BETWEEN: tuple[Step, ...] = (
@@ -180,9 +199,16 @@ _ENDS: tuple[tuple[Step, ...], ...] = (
 )
 
 
-def _steps_of_text() -> st.SearchStrategy[list[Step]]:
-    pieces = st.lists(st.sampled_from(("a", "bc ", "é", "🜨", "\n")), min_size=1, max_size=3)
-    return pieces.map(lambda several: [{"text": piece} for piece in several])
+_TEXTS: tuple[tuple[Step, ...], ...] = tuple(
+    tuple({"text": piece} for piece in pieces)
+    for pieces in (("a",), ("bc ",), ("a", "bc "), ("\u00e9", "\U0001f71c"), ("a", "\n", "bc "))
+)
+_PARTS: st.SearchStrategy[list[tuple[Step, ...] | None]] = st.lists(
+    st.sampled_from((*_TEXTS, *[None] * 6, *((step,) for step in _BETWEEN))), max_size=4
+)
+"""Text, calls (`None`), and what may come between them."""
+_PIECES = st.integers(1, 9)
+_ENDING = st.sampled_from(_ENDS)
 
 
 def _steps_of_call(call: JsonObject, size: int) -> list[Step]:
@@ -196,13 +222,18 @@ def _steps_of_call(call: JsonObject, size: int) -> list[Step]:
 
 def faults(events: int = 12) -> st.SearchStrategy[Fault]:
     """A break of an answer at one of its first events."""
-    return st.builds(Fault, st.integers(0, events - 1), st.sampled_from(_FAULT_KINDS))
+    return st.sampled_from([Fault(event, kind) for event in range(events) for kind in _FAULT_KINDS])
 
 
 def chunkings() -> st.SearchStrategy[Chunking]:
     """How answers are cut into events."""
-    sizes = st.sampled_from((48, 1, 3, None))
-    return st.builds(Chunking, text=sizes, json=sizes, pings=st.booleans(), delay=st.sampled_from((0.0, 0.0, 0.5)))
+    return st.sampled_from(_CHUNKINGS)
+
+
+_CHUNKINGS = [
+    Chunking(text=text, json=json, pings=pings, delay=delay)
+    for delay, pings, json, text in product((0.0, 0.5), (False, True), (48, 1, 3, None), (48, 1, 3, None))
+]
 
 
 # ---- errors
@@ -228,22 +259,27 @@ def api_errors() -> st.SearchStrategy[ApiError]:
     return st.sampled_from(_ERRORS)
 
 
+_SUMMARIES = (
+    ApiError(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", when="summary"),
+    Reply("", when="summary"),
+    ApiError(500, "api_error", when="summary"),
+)
+
+
 def answers(tools: Sequence[Any] | Toolbox, *, inputs: Inputs | None = None) -> st.SearchStrategy[Item]:
     """Anything that a model, or the service before it, may answer."""
-    whole: st.SearchStrategy[Item] = replies(tools, inputs=inputs)
-    broken: st.SearchStrategy[Item] = st.builds(_broken, replies(tools, inputs=inputs), faults())
-    errors: st.SearchStrategy[Item] = api_errors()
-    told: st.SearchStrategy[Item] = streams(tools, inputs=inputs)
-    summaries: st.SearchStrategy[Item] = st.sampled_from(
-        (
-            ApiError(
-                400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", when="summary"
-            ),
-            Reply("", when="summary"),
-            ApiError(500, "api_error", when="summary"),
-        )
-    )
-    return weighted((12, whole), (3, errors), (2, broken), (3, told), (1, summaries))
+    return _answers(valid_calls(tools, inputs=inputs), tools)
+
+
+def _answers(fitting: st.SearchStrategy[JsonObject], tools: Sequence[Any] | Toolbox) -> st.SearchStrategy[Item]:
+    whole = _replies(_calls(fitting, tools))
+    broken: st.SearchStrategy[Item] = st.builds(_broken, drawn_from(whole), faults())
+    told: st.SearchStrategy[Item] = _streams(fitting)
+    # Of 21 answers 12 are whole, 3 errors, 3 told event by event, 2 broken, and one is a summary.
+    part = len(whole) // 12
+    errors = [_ERRORS[number % len(_ERRORS)] for number in range(3 * part)]
+    summaries = [_SUMMARIES[number % len(_SUMMARIES)] for number in range(part)]
+    return drawn_from([*whole, *errors, *[broken] * (2 * part), *[told] * (3 * part), *summaries])
 
 
 def _broken(reply: Reply, fault: Fault) -> Item:

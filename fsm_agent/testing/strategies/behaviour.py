@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fsm_agent.testing.scenario import HookAct, ToolAct, UserAct
 from fsm_agent.testing.stand_ins import ODD_RESULTS
-from fsm_agent.testing.strategies.answers import weighted
+from fsm_agent.testing.strategies.answers import drawn_from
 from fsm_agent.testing.strategies.json_schemas import json_values
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "before_tool_acts",
     "permission_acts",
     "stop_hook_acts",
+    "system_acts",
     "tool_acts",
     "user_acts",
 ]
@@ -35,25 +36,26 @@ _RESULTS: tuple[Any, ...] = (
     *ODD_RESULTS,
 )
 _EXCEPTIONS = ("ValueError", "KeyError", "OSError", "ExceptionGroup", "SystemExit", "KeyboardInterrupt", "TimeoutError")
-_SECONDS = st.sampled_from((0.0, 0.0, 0.1, 1.0, 10.0))
+_SECONDS = (0.0, 0.0, 0.1, 1.0, 10.0)
+_PROGRESS: tuple[tuple[Any, ...], ...] = (("half",), ({"done": 3},), (None,), ("half", {"done": 3}))
+_TOOL_ACTS = [
+    *[ToolAct(returns=result, seconds=seconds) for seconds in _SECONDS for result in _RESULTS],
+    *[ToolAct(raises=name, seconds=seconds) for seconds in _SECONDS for name in _EXCEPTIONS],
+    *[ToolAct(progress=progress, seconds=seconds) for seconds in _SECONDS for progress in _PROGRESS],
+    *[ToolAct(hangs=True)] * 15,
+    *[ToolAct(hangs=hangs, seconds=30.0, deaf=deaf) for hangs in (False, True) for deaf in (0.2, 5.0)] * 4,
+]
 
 
 def tool_acts() -> st.SearchStrategy[ToolAct]:
     """Results of all shapes, errors, delays, progress, calls that hang, and calls that swallow a cancellation."""
-    results = st.sampled_from(_RESULTS) | json_values()
-    progress = st.lists(st.sampled_from(("half", {"done": 3}, None)), max_size=2).map(tuple)
-    return weighted(
-        (5, st.builds(ToolAct, returns=results, seconds=_SECONDS)),
-        (2, st.builds(ToolAct, raises=st.sampled_from(_EXCEPTIONS), seconds=_SECONDS)),
-        (1, st.builds(ToolAct, progress=progress, seconds=_SECONDS)),
-        (1, st.just(ToolAct(hangs=True))),
-        (1, st.builds(ToolAct, hangs=st.booleans(), seconds=st.just(30.0), deaf=st.sampled_from((0.2, 5.0)))),
-    )
+    others = st.builds(ToolAct, returns=json_values(), seconds=st.sampled_from(_SECONDS))
+    return drawn_from([*_TOOL_ACTS, *[others] * 10])
 
 
-def _hook_acts(*says: str) -> st.SearchStrategy[HookAct]:
-    words = st.sampled_from((*says, *says, "raise", "hang", "nonsense"))
-    return st.builds(HookAct, words, seconds=st.sampled_from((0.0, 0.0, 2.0)))
+def _hook_acts(*says: str, hangs: bool = True) -> st.SearchStrategy[HookAct]:
+    words = (*says, *says, "raise", *(["hang"] if hangs else []), "nonsense")
+    return st.sampled_from([HookAct(word, seconds=seconds) for seconds in (0.0, 0.0, 2.0) for word in words])
 
 
 def stop_hook_acts() -> st.SearchStrategy[HookAct]:
@@ -76,17 +78,23 @@ def after_tool_acts() -> st.SearchStrategy[HookAct]:
     return _hook_acts("pass", "note", "stop")
 
 
+def system_acts() -> st.SearchStrategy[HookAct]:
+    """What the function that makes the system prompt may do. The library sets it no time, so it does not hang."""
+    return _hook_acts("pass", hangs=False)
+
+
 def user_acts(
     do: Sequence[str] = ("abort", "send", "close", "cancel"), *, requests: int = 4
 ) -> st.SearchStrategy[UserAct]:
     """What the user may do, at any step of the first requests and of what follows, or after some time."""
-    acts: st.SearchStrategy[Any] = st.sampled_from(tuple(do))
-    request = st.integers(0, requests)
-    return st.one_of(
-        st.builds(UserAct, acts, request, st.integers(0, 60)),
-        st.builds(UserAct, acts, request, seconds=st.sampled_from(LATER)),
-        st.builds(UserAct, acts, request, st.integers(0, 300)),
+    whats: list[Any] = [(act, request) for request in range(requests + 1) for act in do]
+    what: st.SearchStrategy[Any] = st.sampled_from(whats)
+    timed: list[UserAct] = [UserAct(act, request, seconds=seconds) for seconds in LATER for act, request in whats]
+    near, far = (
+        st.tuples(what, st.integers(0, most)).map(lambda drawn: UserAct(drawn[0][0], drawn[0][1], drawn[1]))
+        for most in (60, 300)
     )
+    return drawn_from([*[near] * len(timed), *timed, *[far] * len(timed)])
 
 
 LATER = (0.1, 1.0, 15.0)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
 from typing import Any
 
 from hypothesis import strategies as st
 
 from fsm_agent.testing.shapes import JsonObject, as_list, as_object
 
-__all__ = ["json_values", "misfits", "values_of"]
+__all__ = ["json_values", "misfits", "some_of", "values_of"]
 
 _SCALARS = st.none() | st.booleans() | st.integers(-1000, 1000) | st.floats(-1e6, 1e6) | st.text(max_size=8)
 
@@ -142,7 +143,7 @@ class _Reader:
         extra = schema.get("additionalProperties")
         if not properties and extra not in (None, False):
             return st.dictionaries(st.text(min_size=1, max_size=8), self.values(extra), max_size=3)
-        return st.fixed_dictionaries(needed, optional=optional)
+        return some_of(optional, needed) if optional else st.fixed_dictionaries(needed)
 
     def _array(self, schema: JsonObject) -> st.SearchStrategy[Any]:
         first = [self.values(each) for each in as_list(schema.get("prefixItems")) or []]
@@ -151,6 +152,32 @@ class _Reader:
         least = int(schema.get("minItems", 0))
         most = min(int(schema.get("maxItems", least + 3)), least + 3)
         return st.lists(self.values(schema.get("items", True)), min_size=least, max_size=most)
+
+
+_FEW = 4
+"""Optional keys of which each choice is a single draw."""
+
+
+def some_of(
+    optional: Mapping[str, st.SearchStrategy[Any]], needed: Mapping[str, st.SearchStrategy[Any]] | None = None
+) -> st.SearchStrategy[dict[str, Any]]:
+    """Dictionaries with all the needed keys and any choice of the optional ones.
+
+    >>> from hypothesis import find
+    >>> find(some_of({"a": st.just(1), "b": st.just(2)}), lambda value: True)
+    {}
+    """
+    always = dict(needed or {})
+    if len(optional) > _FEW:
+        return st.fixed_dictionaries(always, optional=dict(optional))
+    choices = st.sampled_from([given for size in range(len(optional) + 1) for given in combinations(optional, size)])
+
+    @st.composite
+    def made(draw: st.DrawFn) -> dict[str, Any]:
+        given = draw(choices)
+        return {name: draw(each) for name, each in (*always.items(), *((name, optional[name]) for name in given))}
+
+    return made()
 
 
 def _guessed(schema: JsonObject) -> str | None:

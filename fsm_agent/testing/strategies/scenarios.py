@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any, Literal
 
@@ -12,15 +13,16 @@ from fsm_agent.loop.agent import AgentMachine
 from fsm_agent.machine import Definition
 from fsm_agent.testing.content import text
 from fsm_agent.testing.playing import MachineUnderTest, made
-from fsm_agent.testing.scenario import Scenario, ToolAct
+from fsm_agent.testing.scenario import Scenario
 from fsm_agent.testing.script import Item, Reply
 from fsm_agent.testing.shapes import JsonObject
 from fsm_agent.testing.simulation.strategies import simulation_choices
 from fsm_agent.testing.strategies import behaviour
-from fsm_agent.testing.strategies.answers import Inputs, answers, chunkings, valid_calls
-from fsm_agent.testing.strategies.seeds import SHIPPED_EFFECTS, fills_up, seeds
+from fsm_agent.testing.strategies.answers import Inputs, answers, chunkings, valid_calls, weighted
+from fsm_agent.testing.strategies.json_schemas import some_of, values_of
+from fsm_agent.testing.strategies.seeds import SHIPPED_EFFECTS, beginnings
 from fsm_agent.testing.strategies.settings import histories, loop_limits
-from fsm_agent.testing.witness_script import TOOL
+from fsm_agent.testing.witness_script import TOOL, VALID
 
 __all__ = ["StandIns", "scenarios"]
 
@@ -36,7 +38,8 @@ def scenarios(
     - `stand_ins`: whether tools are stood in for. `some`: now the real tool, now a stand-in; `all`: no real tool ever
       runs; `none`: only real ones.
 
-    Half of them begin with the way to a row that the checker found. They shrink to one plain answer.
+    Many begin with ways to rows that the checker found: as they are, one after another, or changed and gone on from.
+    The simplest is the empty scenario.
 
     >>> from hypothesis import given
     >>> from fsm_agent import AgentMachine
@@ -56,7 +59,11 @@ class _Parts:
         tools = machine.toolbox
         self.definition: Definition = machine.definition
         self.calls: st.SearchStrategy[JsonObject] = valid_calls(tools, inputs=inputs)
-        self.script: st.SearchStrategy[list[Item]] = st.lists(answers(tools, inputs=inputs), max_size=at_most)
+        self.outputs = _outputs(machine)
+        served = answers(tools, inputs=inputs)
+        if self.outputs is not None:
+            served = weighted((3, served), (1, self.outputs.map(Reply)))
+        self.script: st.SearchStrategy[list[Item]] = st.lists(served, max_size=at_most)
         self.features: dict[str, st.SearchStrategy[Any]] = {
             "acts": st.lists(behaviour.user_acts(), min_size=1, max_size=2),
             "limits": loop_limits(self.definition),
@@ -68,6 +75,9 @@ class _Parts:
             "chunking": chunkings(),
             "schedule": simulation_choices(),
         }
+        self.asks_for_system = callable(machine.system)
+        if self.asks_for_system:
+            self.features["system"] = _several(behaviour.system_acts())
         self.always: dict[str, st.SearchStrategy[Any]] = {}
         self.names: Sequence[str] = tools.names
         self.may_stand_in = stand_ins != "none"
@@ -75,50 +85,85 @@ class _Parts:
         if acts and stand_ins == "all":
             self.always["tools"] = st.fixed_dictionaries(acts)
         elif acts and stand_ins == "some":
-            self.features["tools"] = st.fixed_dictionaries({}, optional=acts)
+            self.features["tools"] = some_of(acts)
         effects = _own_effects(self.definition)
         if effects:
             self.always["effects"] = st.fixed_dictionaries(effects)
 
     def scenarios(self) -> st.SearchStrategy[Scenario]:
-        return st.one_of(self._free(), self._seeded())
+        ways, chains = (
+            [each for each in several if self.asks_for_system or not each.system]
+            for several in beginnings(self.definition)
+        )
+        # A way without a call takes no further draw, and Hypothesis tries nothing twice: so all ways are soon gone.
+        twice = [way for way in ways if self.outputs is not None or _calls_in(way)]
+        others = [*["free"] * 14, *["changed"] * 10, *["chained"] * 4]
+        first: st.SearchStrategy[Any] = st.sampled_from([*others, *ways, *twice])
+        changed, chained = st.sampled_from([*ways, *chains]), st.sampled_from(chains or ways)
 
-    def _free(self) -> st.SearchStrategy[Scenario]:
         @st.composite
         def scenario(draw: st.DrawFn) -> Scenario:
-            return Scenario(draw(self.script), **self._drawn(draw, ()))
+            begun = draw(first)
+            if begun == "free":
+                return Scenario(draw(self.script), **self._drawn(draw, (), _FEATURES))
+            if begun == "changed":
+                return self._seeded(draw, draw(changed), more=True)
+            draw(_LESS_SIMPLE)
+            return self._seeded(draw, draw(chained) if begun == "chained" else begun, more=False)
 
         return scenario()
 
-    def _seeded(self) -> st.SearchStrategy[Scenario]:
-        @st.composite
-        def scenario(draw: st.DrawFn) -> Scenario:
-            seed = draw(st.sampled_from(seeds(self.definition)))
-            script = [self._fitted(draw, item) for item in seed.script]
-            if draw(_YES_OR_NO):
-                script += draw(self.script)
-            given = {name: value for name in _OF_A_SEED if (value := getattr(seed, name))}
-            drawn = self._drawn(draw, (*given, "history"))
-            if "limits" in given and "limits" in drawn:
-                given["limits"] = {**given["limits"], **drawn["limits"]}
-            if self.may_stand_in and fills_up(seed):
-                given["tools"] = {name: [_MUCH] for name in self.names}
-            return Scenario(script, **{**drawn, **given})
+    def _seeded(self, draw: st.DrawFn, seed: Scenario, *, more: bool) -> Scenario:
+        """The seed with calls of the machine's own tools; with `more`, changed, and gone on from."""
+        script = [self._fitted(draw, item) for item in seed.script]
+        given = {name: value for name in _OF_A_SEED if (value := getattr(seed, name)) != getattr(_PLAIN, name)}
+        if seed.tools and self.may_stand_in:
+            given["tools"] = dict.fromkeys(self.names, seed.tools[TOOL])
+        if not more:
+            if self.outputs is not None:
+                script.append(Reply(draw(self.outputs)))
+            return Scenario(script, **{**self._always(draw, given), **given})
+        script += draw(self.script)
+        drawn = self._drawn(draw, (*given, "history"), _FEWER)
+        if "limits" in given and "limits" in drawn:
+            given["limits"] = {**given["limits"], **drawn["limits"]}
+        return Scenario(script, **{**drawn, **given})
 
-        return scenario()
-
-    def _drawn(self, draw: st.DrawFn, but: Sequence[str]) -> dict[str, Any]:
+    def _drawn(self, draw: st.DrawFn, but: Iterable[str], features: st.SearchStrategy[Any]) -> dict[str, Any]:
         """What the scenario has beside its script: now and then something, seldom much."""
-        wanted = [name for name in draw(_FEATURES) if name in self.features and (name == "limits" or name not in but)]
+        wanted = [name for name in draw(features) if name in self.features and (name == "limits" or name not in but)]
         drawn = {name: draw(self.features[name]) for name in wanted}
-        return drawn | {name: draw(each) for name, each in self.always.items() if name not in but}
+        return drawn | self._always(draw, but)
+
+    def _always(self, draw: st.DrawFn, but: Iterable[str]) -> dict[str, Any]:
+        return {name: draw(each) for name, each in self.always.items() if name not in but}
 
     def _fitted(self, draw: st.DrawFn, item: Item) -> Item:
-        """The item with calls of the machine's own tools."""
-        if not isinstance(item, Reply) or not any(block.get("name") == TOOL for block in item.blocks):
+        """The item with calls of the machine's own tools, and an output of its type."""
+        if not isinstance(item, Reply):
             return item
-        blocks = [draw(self.calls) if block.get("name") == TOOL else block for block in item.blocks]
-        return Reply(*(blocks or [text("")]), stop=item.stop, usage=item.usage)
+        blocks = [self._fitted_block(draw, block) for block in item.blocks]
+        if all(one is other for one, other in zip(blocks, item.blocks, strict=True)):
+            return item
+        return Reply(*blocks, stop=item.stop, usage=item.usage, when=item.when)
+
+    def _fitted_block(self, draw: st.DrawFn, block: JsonObject) -> JsonObject:
+        if block.get("name") == TOOL:
+            return draw(self.calls)
+        if self.outputs is not None and block.get("text") == VALID:
+            return text(draw(self.outputs))
+        return block
+
+
+def _outputs(machine: AgentMachine) -> st.SearchStrategy[str] | None:
+    """Texts that are of the machine's output type."""
+    if machine.output_adapter is None:
+        return None
+    return values_of(machine.output_schema).map(json.dumps)
+
+
+def _calls_in(scenario: Scenario) -> bool:
+    return any(block.get("name") == TOOL for item in scenario.script for block in getattr(item, "blocks", ()))
 
 
 def _several(acts: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
@@ -135,9 +180,13 @@ def _own_effects(definition: Definition) -> dict[str, st.SearchStrategy[list[str
     return found
 
 
-_MUCH = ToolAct("word " * 2_000)
-_YES_OR_NO = st.booleans()
-_OF_A_SEED = ("stop_hooks", "permissions", "after_tool", "effects", "acts", "limits", "history")
+_LESS_SIMPLE = st.tuples(*[st.text("a", min_size=1, max_size=1)] * 5)
+"""Choices that are none: with them a way counts as less simple than a short scenario that was found freely."""
+_PLAIN = Scenario()
+_OF_A_SEED = (
+    *("prompt", "stop_hooks", "permissions", "after_tool", "system", "effects", "acts", "limits", "history"),
+    "chunking",
+)
 _WEIGHTS = {
     "acts": 6,
     "tools": 4,
@@ -149,8 +198,9 @@ _WEIGHTS = {
     "before_tool": 1,
     "after_tool": 1,
     "history": 1,
+    "system": 1,
 }
 _ONE = [(name,) for name, weight in _WEIGHTS.items() for _ in range(weight)]
-_FEATURES: st.SearchStrategy[tuple[str, ...]] = st.sampled_from(
-    [*[()] * 16, *_ONE, *combinations(_WEIGHTS, 2), *combinations(list(_WEIGHTS)[:7], 3)]
-)
+_SEVERAL = [*_ONE, *combinations(list(_WEIGHTS)[:10], 2), *combinations(list(_WEIGHTS)[:7], 3)]
+_FEATURES: st.SearchStrategy[tuple[str, ...]] = st.sampled_from([*[()] * 16, *_SEVERAL])
+_FEWER: st.SearchStrategy[tuple[str, ...]] = st.sampled_from([*[()] * len(_SEVERAL), *_ONE * 2, *_SEVERAL[len(_ONE) :]])

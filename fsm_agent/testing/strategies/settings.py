@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from fsm_agent.machine import AGENT_LOOP, Definition
 from fsm_agent.testing.shapes import JsonObject
-from fsm_agent.testing.strategies.answers import valid_calls
+from fsm_agent.testing.strategies.answers import drawn_from, valid_calls
 from fsm_agent.testing.strategies.behaviour import IMAGE
 from fsm_agent.tools.toolbox import Toolbox
 
-__all__ = ["IMAGE_HISTORY", "LONG_HISTORY", "histories", "loop_limits"]
+__all__ = ["IMAGE_HISTORY", "LONG", "LONG_HISTORY", "TALK", "histories", "loop_limits"]
 
-_LONG = "word " * 2_000
+LONG = "word " * 2_000
 _OTHERS: dict[str, tuple[Any, ...]] = {
     "max_concurrent_tools": (1, 2),
     "context_window": (70_000, 20_000, 1_000),
@@ -38,16 +38,17 @@ def loop_limits(definition: Definition = AGENT_LOOP) -> st.SearchStrategy[dict[s
     True
     """
     fields = definition.limits.model_fields
-    small = {
-        counter.limit: st.integers(counter.initial, counter.initial + 2)
+    small = [
+        (counter.limit, counter.initial + more)
+        for more in range(3)
         for counter in definition.counters
         if isinstance(counter.limit, str) and counter.limit in fields
-    }
-    others = {name: st.sampled_from(values) for name, values in _OTHERS.items() if name in fields}
-    settings = {**small, **others}
-    return st.lists(st.sampled_from(sorted(settings)), max_size=3, unique=True).flatmap(
-        lambda names: st.fixed_dictionaries({name: settings[name] for name in names})
-    )
+    ]
+    others: list[tuple[str, Any]] = [
+        (name, value) for name, values in _OTHERS.items() if name in fields for value in values
+    ]
+    settings: list[tuple[str, Any]] = sorted({*small, *others})
+    return st.lists(st.sampled_from(settings), max_size=3).map(dict) if settings else st.just({})
 
 
 def _text(role: str, text: str) -> JsonObject:
@@ -68,16 +69,25 @@ def _exchange(number: int, name: str, given: JsonObject, result: Any) -> list[Js
 LONG_HISTORY: tuple[JsonObject, ...] = tuple(
     message
     for number in range(8)
-    for message in (*_exchange(number, "look", {}, _LONG)[:3], _text("assistant", f"Answer {number}. {_LONG}"))
+    for message in (*_exchange(number, "look", {}, LONG)[:3], _text("assistant", f"Answer {number}. {LONG}"))
 )
 """An older conversation with much in it: something to drain, to fold, to summarise."""
+TALK: tuple[JsonObject, ...] = tuple(
+    message
+    for number in range(16)
+    for message in (_text("user", f"Question {number}."), _text("assistant", f"Answer {number}. {LONG}"))
+)
+"""An older conversation in words alone: nothing in it can be made smaller but by a summary."""
 IMAGE_HISTORY: tuple[JsonObject, ...] = tuple(_exchange(0, "look", {}, [IMAGE]))
 """A conversation with an image in a tool result."""
 
 
 def histories(tools: Sequence[Any] | Toolbox = ()) -> st.SearchStrategy[tuple[JsonObject, ...]]:
-    """Earlier conversations: short ones with calls of these tools, a long one, one with an image, a broken one."""
-    calls = valid_calls(tools)
+    """Earlier conversations: short ones with calls of these tools, long ones, one with an image, a broken one."""
+    return _histories(valid_calls(tools))
+
+
+def _histories(calls: st.SearchStrategy[JsonObject]) -> st.SearchStrategy[tuple[JsonObject, ...]]:
     results = st.sampled_from(("ok", "", [{"type": "text", "text": "one"}]))
     one = st.tuples(calls, results)
 
@@ -87,4 +97,4 @@ def histories(tools: Sequence[Any] | Toolbox = ()) -> st.SearchStrategy[tuple[Js
 
     short = st.lists(one, min_size=1, max_size=3).map(told)
     broken = st.tuples(short, st.integers(1, 3)).map(lambda both: both[0][: -both[1]])
-    return st.one_of(short, broken, st.just(IMAGE_HISTORY), st.just(LONG_HISTORY))
+    return drawn_from([short, broken, IMAGE_HISTORY, LONG_HISTORY, TALK])
