@@ -66,6 +66,12 @@ test-fast: $(INSTALLED) ## run the quick tests, the properties with few examples
 test-deep: $(INSTALLED) ## run all tests, the properties with fresh seeds and many examples
 	@$(PYTEST) --hypothesis-profile=deep
 
+TIMES ?= 20
+.PHONY: test-again
+test-again: $(INSTALLED) ## run the tests TIMES times, each with fresh seeds and two workers; stop at the first failure
+	@for time in $$(seq $(TIMES)); do echo "$$time of $(TIMES)"; \
+	  $(BIN)/pytest -n 2 --dist worksteal -m "not deep" --hypothesis-profile=fresh -q || exit 1; done
+
 .PHONY: test-mutation
 test-mutation: $(INSTALLED) ## put deliberate bugs into the engine, and tell which of them the kit finds
 	@$(BIN)/python -m tests.mutation.runner

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import anthropic
     import httpx2
 
-__all__ = ["connection_error", "cut_error", "reset_error", "status_error", "stream_error"]
+__all__ = ["connection_error", "cut_error", "load", "reset_error", "status_error", "stream_error"]
 
 _URL = "https://api.anthropic.com/v1/messages"
 
@@ -52,6 +52,12 @@ def _classes_of_codes() -> dict[tuple[int, str], "type[anthropic.APIStatusError]
             for code in re.findall(r"""['"](\w+)['"]""", stated):
                 found[value.status_code, code] = value
     return found
+
+
+def load() -> None:
+    """Import the SDK now, so that no example of a search pays for it (Hypothesis times each)."""
+    _classes()
+    _classes_of_codes()
 
 
 def status_error(status: int, content: bytes, headers: Mapping[str, str]) -> "anthropic.APIStatusError":

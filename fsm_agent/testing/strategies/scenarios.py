@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fsm_agent.loop.agent import AgentMachine
 from fsm_agent.machine import Definition
+from fsm_agent.testing import sdk_errors
 from fsm_agent.testing.content import text
 from fsm_agent.testing.playing import MachineUnderTest, made
 from fsm_agent.testing.scenario import Scenario
@@ -49,6 +50,7 @@ def scenarios(
     ... def test_nothing_breaks(scenario):
     ...     check_scenario(machine, scenario)
     """
+    sdk_errors.load()
     return _Parts(made(machine), inputs, stand_ins, at_most).scenarios()
 
 
