@@ -28,8 +28,6 @@ class Channel(Generic[T]):
 
     async def emit(self, event: T) -> None:
         """Deliver an event, and wait until the next one is asked for."""
-        if not self.listening:
-            return
         await self._demand()
         delivery, self._delivery = self._delivery, None
         if not self.listening or delivery is None:

@@ -44,7 +44,8 @@ class Visit:
 
     async def emit(self, event: Event) -> None:
         """Hand an event to the consumer; waits until the consumer wants the next one."""
-        await self._channel.emit(event)
+        if self._channel.listening:
+            await self._channel.emit(event)
 
     @property
     def control(self) -> Control:

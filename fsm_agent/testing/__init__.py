@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from fsm_agent.testing.strategies import scenarios
     from fsm_agent.testing.witness import NotFollowedError, Rehearsal, Rehearsed, from_witness
     from fsm_agent.testing.witness_cover import Cover, covering_witnesses
+    from fsm_agent.testing.written import Drawn, Result
 
 # Each name is imported when it is first used: a scripted model has no use for the checker, nor a session for either.
 _LATER = {
@@ -62,6 +63,7 @@ _LATER = {
     "Chunking": "events",
     "Cover": "witness_cover",
     "Coverage": "coverage",
+    "Drawn": "written",
     "Fault": "script",
     "FaultKind": "script",
     "HookAct": "scenario",
@@ -80,6 +82,7 @@ _LATER = {
     "Rehearsed": "witness",
     "Repeat": "script",
     "Reply": "script",
+    "Result": "written",
     "Scenario": "scenario",
     "Schedule": "simulation",
     "Script": "script",
@@ -124,6 +127,7 @@ __all__ = [
     "Chunking",
     "Cover",
     "Coverage",
+    "Drawn",
     "Fault",
     "FaultKind",
     "HookAct",
@@ -142,6 +146,7 @@ __all__ = [
     "Rehearsed",
     "Repeat",
     "Reply",
+    "Result",
     "Scenario",
     "Schedule",
     "Script",

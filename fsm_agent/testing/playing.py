@@ -290,6 +290,15 @@ def check_scenario(
     return played
 
 
-def replay_scenario(path: str | Path, machine: MachineUnderTest, *also: Callable[[PlayedRun], object]) -> PlayedRun:
-    """`check_scenario` with the scenario of a file. Raises `ValueError` if the file has none."""
-    return check_scenario(machine, load_scenario(path), *also)
+def replay_scenario(
+    path: str | Path, machine: MachineUnderTest | None = None, *also: Callable[[PlayedRun], object]
+) -> PlayedRun:
+    """`check_scenario` with the scenario of a file; for the file of an `AgentStateMachine`, which names its class, the
+    same steps again. Returns the (last) run. Raises `ValueError` if the file has neither.
+    """
+    if machine is not None:
+        return check_scenario(machine, load_scenario(path), *also)
+    from fsm_agent.testing.steps import machine_of_steps
+
+    played: PlayedRun = machine_of_steps(path).replay(path).played
+    return played

@@ -171,6 +171,8 @@ class Scenario(_Brief):
         words = dict(data)
         if words.pop("format", FORMAT) != FORMAT:
             raise ValueError(f"The scenario has format {data['format']!r}; this version reads format {FORMAT}.")
+        if "state_machine" in words:
+            raise ValueError(f"it has the steps of {words['state_machine']}; play them with replay_scenario(path).")
         unknown = sorted(set(words) - {field.name for field in fields(cls)})
         if unknown:
             raise ValueError(f"A scenario has no {', '.join(unknown)}; take it out, or mend the spelling.")

@@ -10,7 +10,7 @@
             assert self.shop.sold <= self.shop.had
 
 pytest collects such a class (the plugin that comes with `fsm_agent` sees to it). A failure is printed as the few steps
-that bring it about, and its scenario is written to a file.
+that bring it about, those of your own rules too: as a program that can be pasted, and as a file that can be replayed.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
-from hypothesis import HealthCheck, Phase, settings, target
+from hypothesis import HealthCheck, Phase, currently_in_test_context, settings, target
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -35,9 +35,21 @@ from fsm_agent.testing.script import Item, Reply
 from fsm_agent.testing.shapes import JsonObject
 from fsm_agent.testing.simulation.run import expect_no_failure, expect_nothing_left, wind_up
 from fsm_agent.testing.simulation.virtual_loop import VirtualLoop
+from fsm_agent.testing.steps import (
+    Steps,
+    broken_off,
+    check_invariants,
+    load_steps,
+    program_of,
+    record_steps,
+    save_steps,
+    seeded,
+    take_steps,
+)
 from fsm_agent.testing.strategies.answers import Inputs, answers, valid_calls
 from fsm_agent.testing.strategies.behaviour import LATER
 from fsm_agent.testing.strategies.printing import print_items_as_code
+from fsm_agent.testing.written import UnwritableError
 
 __all__ = ["AgentStateMachine", "invariant", "precondition", "rule"]
 
@@ -88,6 +100,7 @@ class AgentStateMachine(RuleBasedStateMachine):
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
+        record_steps(cls)
         now = settings()
         own = now.stateful_step_count != settings.get_profile("default").stateful_step_count
         cls.TestCase.settings = settings(
@@ -103,6 +116,8 @@ class AgentStateMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
+        self.recorded_steps = Steps()
+        """What was done so far, by the rules of the library and by your own."""
         self.machine = self.agent()
         self.runs: list[PlayedRun] = []
         """The runs that are over, in order."""
@@ -112,7 +127,8 @@ class AgentStateMachine(RuleBasedStateMachine):
         self._failures: list[dict[str, Any]] = []
         self._loop.set_exception_handler(lambda _, context: self._failures.append(context))
         self._summaries: list[Item] = []
-        self._begin(self.prompt, ())
+        with broken_off(self.explain_failure):
+            self._begin(self.prompt, ())
 
     # ---- what invariants look at
 
@@ -175,6 +191,12 @@ class AgentStateMachine(RuleBasedStateMachine):
     def model_calls_both(self, first: tuple[str, JsonObject], second: tuple[str, JsonObject]) -> None:
         """The model calls two tools in one message."""
         self._answer(Reply(tool_use(*first), tool_use(*second)))
+
+    @precondition(lambda self: self.waiting)
+    @rule(call=_of_the_class("_call"))
+    def model_calls_twice(self, call: tuple[str, JsonObject]) -> None:
+        """The model makes the same call twice in one message: if the tool allows it, both run side by side."""
+        self._answer(Reply(tool_use(*call), tool_use(*call)))
 
     @precondition(lambda self: self.waiting)
     @rule(text=st.sampled_from(_SAID))
@@ -275,50 +297,79 @@ class AgentStateMachine(RuleBasedStateMachine):
         played.check()
 
     def _on_loop(self, work: Any) -> None:
-        try:
-            self._loop.run_until_complete(work)
-        except Exception as error:
-            self._explain(error)
-            raise
+        self._loop.run_until_complete(work)
 
     # ---- the end
 
     def check_invariants(self, *args: Any, **more: Any) -> None:
         """Hypothesis calls this after each step."""
-        try:
+        with broken_off(self.explain_failure):
             super().check_invariants(*args, **more)
-        except Exception as error:
-            self._explain(error)
-            raise
 
     def teardown(self) -> None:
         """The model says that it is done until the run is over; then nothing may be left behind."""
         try:
-            for _ in range(20):
-                if self._over:
-                    break
-                self._answer(Reply("Done."))
-            else:
-                self._on_loop(self._abort())
-            target(float(sum(len(run.result.trace) for run in self.runs)), label="rows that fired")
-            expect_nothing_left(self._loop)
-            expect_no_failure(self._failures)
+            with broken_off(self.explain_failure):
+                self._wind_down()
         finally:
             wind_up(self._loop)
+
+    def _wind_down(self) -> None:
+        for _ in range(20):
+            if self._over:
+                break
+            self._answer(Reply("Done."))
+        else:
+            self._on_loop(self._abort())
+        if currently_in_test_context():
+            target(float(sum(len(run.result.trace) for run in self.runs)), label="rows that fired")
+        expect_nothing_left(self._loop)
+        expect_no_failure(self._failures)
+
+    # ---- the same again
+
+    @classmethod
+    def replay(cls, steps: str | Path | Iterable[tuple[str, Mapping[str, Any]]]) -> Self:
+        """Do the same again, without Hypothesis: the steps of a failure, as its note tells them or from its file.
+
+        Each step is the name of a rule and its arguments. All invariants are checked, and it fails as it failed.
+        Returns the machine after its teardown. Raises `ValueError` for a step that cannot be done where it stands.
+        """
+        told = load_steps(steps, cls) if isinstance(steps, str | Path) else list(steps)
+        with seeded():
+            machine = cls()
+            machine.recorded_steps.replayed = True
+            try:
+                check_invariants(machine)
+                for _ in take_steps(machine, told):
+                    check_invariants(machine)
+            finally:
+                machine.teardown()
+        return machine
 
     async def _abort(self) -> None:
         self._stage.do(UserAct("abort"))
         await self._until_asked()
 
-    def _explain(self, error: BaseException) -> None:
-        """Tell how the same can be had again, without Hypothesis."""
+    def explain_failure(self, error: BaseException) -> None:
+        """Tell how the same can be had again, without Hypothesis. The library calls it."""
+        if self.recorded_steps.replayed:
+            return
         kind = type(self)
-        path = self.scenario.save(FAILURES / f"{kind.__module__}.{kind.__qualname__}.json")
-        name = f"{kind.__module__}:{kind.__qualname__}().agent"
-        error.add_note(
-            f"What the model and the user did, without your own rules:\n\n{program(self.scenario, name)}\n\n"
-            f"or: replay_scenario({str(path)!r}, {name.rpartition(':')[2]})"
-        )
+        path = FAILURES / f"{kind.__module__}.{kind.__qualname__}.json"
+        taken = self.recorded_steps.taken
+        try:
+            save_steps(path, kind, taken)
+            note = f"The same again:\n\n{program_of(kind, taken)}\n\nor: replay_scenario({str(path)!r})"
+        except UnwritableError as why:
+            self.scenario.save(path)
+            name = f"{kind.__module__}:{kind.__qualname__}().agent"
+            note = (
+                f"What the model and the user did, without your own rules ({why}):\n\n"
+                f"{program(self.scenario, name)}\n\n"
+                f"or: replay_scenario({str(path)!r}, {name.rpartition(':')[2]})"
+            )
+        error.add_note(note)
 
 
 def _strategies(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -108,6 +110,16 @@ def test_the_search_leaves_few_rows_unseen(agent: Callable[[], AgentMachine], le
     report = coverage.reports()[0]
     assert report.rows.seen >= least, report.rows.missing
     assert report.transitions.missing == ()
+
+
+def test_no_example_has_to_import_the_sdk():
+    program = (
+        "import sys; from fsm_agent import AgentMachine; from fsm_agent.testing import scenarios\n"
+        "before = 'anthropic' in sys.modules; scenarios(AgentMachine('claude-sonnet-5-5'))\n"
+        "print(before, 'anthropic' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
 
 
 def test_the_simplest_scenario_is_empty():

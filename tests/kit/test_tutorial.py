@@ -69,7 +69,7 @@ def suite(tmp_path: Path) -> Path:
     ("test", "most", "essence"),
     [
         ("TestCustomers", 1, [r"model_calls\(call=\('refund', \{'order': 'A1', 'amount': -\d"]),
-        ("TestMoney", 1, [r"model_calls_both\(first=\('refund'.*second=\('refund'"]),
+        ("TestMoney", 1, [r"model_calls_(both\(first=\('refund'.*second=\('refund'|twice\(call=\('refund')"]),
         ("TestLocks", 2, [r"user_a(borts|cts)\(", r"model_calls(_both)?\(.*'change_address'"]),
     ],
 )
@@ -80,7 +80,19 @@ def test_a_bug_is_found_and_shrunk_to_a_line_or_two(suite: Path, test: str, most
     assert 1 <= len(told) <= most, done.stdout
     for pattern, step in zip(essence, told, strict=True):
         assert re.match(pattern, step), done.stdout
-    assert (suite / ".fsm_agent" / "failures" / f"test_refunds.{test}.json").exists()
+    assert f"{test}.replay([" in done.stdout
+    replay = f"from fsm_agent.testing import replay_scenario as r; r('.fsm_agent/failures/test_refunds.{test}.json')"
+    again = subprocess.run(
+        [sys.executable, "-c", replay],
+        cwd=suite,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(suite)))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    errors = re.findall(r"^(?:E   +|\s*\| )?(AssertionError: .*)$", done.stdout, flags=re.MULTILINE)
+    assert again.returncode == 1
+    assert re.findall(r"^AssertionError: .*$", again.stderr, flags=re.MULTILINE)[0] in errors, again.stderr
 
 
 @pytest.mark.slow

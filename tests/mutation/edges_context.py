@@ -191,6 +191,19 @@ def a_drain_that_frees_nothing_is_not_made() -> None:
     simulate(program)
 
 
+def a_drain_leaves_a_digest_of_what_was_done() -> None:
+    async def program() -> None:
+        model = ScriptedModel([overflow(when="turn"), DONE])
+        machine = machine_of(model, fetch, limits=LoopLimits(**NEARLY_FULL))
+        result = await machine.run("go", history=folded_history())
+        assert "collapse_drain_retry" in result.trace, result.trace
+        folded = str(model.calls[-1]["messages"][1]["content"])
+        assert "fetch({}) -> word word" in folded, folded
+        assert "answer 0" in folded, folded
+
+    simulate(program)
+
+
 def the_newest_cache_marks_are_sent() -> None:
     async def program() -> None:
         mark = {"cache_control": {"type": "ephemeral"}}
@@ -220,5 +233,6 @@ CONTEXT_EDGES: tuple[Callable[[], None], ...] = (
     no_summary_is_asked_for_where_it_would_make_no_room,
     the_task_stays_word_for_word_in_a_compaction,
     a_drain_that_frees_nothing_is_not_made,
+    a_drain_leaves_a_digest_of_what_was_done,
     the_newest_cache_marks_are_sent,
 )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from fsm_agent import AGENT_LOOP, LoopLimits, Outcome, Visit
+from fsm_agent.loop.driver import EffectError
 from fsm_agent.machine import Below, Counter, EffectSpec, Increment, Row, StateSpec
 from fsm_agent.testing import Reply, tool_use
 from fsm_agent.testing.simulation import simulate
@@ -22,7 +26,7 @@ REVIEWED = AGENT_LOOP.with_changes(
     name="reviewed",
     limits=Limits,
     states=[StateSpec("reviewing", inherits=("response",))],
-    effects=[EffectSpec("review", "reviewing", ("good", "bad", "aborted"))],
+    effects=[EffectSpec("review", "reviewing", ("good", "bad", "failed", "aborted"))],
     counters=[Counter("reviews", "max_reviews")],
     replace_rows=[
         Row("recovering", "complete", "reviewing", given={"response": "end_turn", "output": "valid", "hooks": "pass"}),
@@ -39,7 +43,8 @@ REVIEWED = AGENT_LOOP.with_changes(
             update=(Increment("reviews"), Increment("turn")),
             do=("keep_reply", "ask_for_visible_output"),
         ),
-        Row("reviewing", "give_up", "terminal", given={"review": "bad"}, do="keep_reply", reason="review_failed"),
+        Row("reviewing", "give_up", "terminal", given={"review": "bad"}, do="keep_reply", reason="not_good"),
+        Row("reviewing", "fail", "terminal", given={"review": "failed"}, do="keep_reply", reason="review_failed"),
     ],
 )
 
@@ -74,6 +79,31 @@ def an_effect_sees_what_was_said_in_its_own_visit() -> None:
     simulate(program)
 
 
+def an_effect_that_declares_it_may_fail() -> None:
+    async def review(visit: Visit) -> str:
+        raise ValueError("no such file")
+
+    async def program() -> None:
+        machine = machine_of([Reply("a")], definition=REVIEWED, effects={"review": review}, limits=Limits())
+        result = await machine.run("go")
+        assert result.reason == "review_failed", result
+        assert result.detail == "The effect review failed: ValueError: no such file", result.detail
+
+    simulate(program)
+
+
+def an_effect_that_cancels_itself_breaks_its_contract() -> None:
+    async def review(visit: Visit) -> str:
+        raise asyncio.CancelledError
+
+    async def program() -> None:
+        machine = machine_of([Reply("a")], definition=REVIEWED, effects={"review": review}, limits=Limits())
+        with pytest.raises(EffectError, match="not by its run"):
+            await machine.run("go")
+
+    simulate(program)
+
+
 def calls_that_a_row_refuses_are_answered() -> None:
     async def vet(visit: Visit) -> str:
         return "dangerous"
@@ -89,5 +119,7 @@ def calls_that_a_row_refuses_are_answered() -> None:
 
 MACHINE_EDGES: tuple[Callable[[], None], ...] = (
     an_effect_sees_what_was_said_in_its_own_visit,
+    an_effect_that_declares_it_may_fail,
+    an_effect_that_cancels_itself_breaks_its_contract,
     calls_that_a_row_refuses_are_answered,
 )

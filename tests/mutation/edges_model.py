@@ -75,6 +75,24 @@ def two_calls_of_a_message_have_two_ids() -> None:
     simulate(program)
 
 
+def an_id_that_the_api_does_not_take_back_is_replaced() -> None:
+    async def program() -> None:
+        result = await machine_of([Reply(tool_use("echo", {"x": "a"}, id="call:1.2")), Reply("done")]).run("go")
+        assert (result.reason, results_of(result)) == ("completed", ["a"]), result
+        assert blocks_in(result.messages, "tool_use")[0]["id"] == "call_1_2"
+
+    simulate(program)
+
+
+def a_message_that_ends_before_it_began_is_broken() -> None:
+    async def program() -> None:
+        end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}}
+        result = await machine_of([Stream([end, {"type": "message_stop"}]), Reply("done")]).run("go")
+        assert (result.text, result.trace[2]) == ("done", "transport_retry"), result
+
+    simulate(program)
+
+
 def a_message_that_ends_inside_a_call_is_broken() -> None:
     async def program() -> None:
         end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}}
@@ -114,6 +132,17 @@ def a_stop_hook_sees_what_will_be_sent() -> None:
         reply = Reply(thinking("hm", signature=""), text("  "), text("done"), thinking("signed, and last"))
         await machine_of([reply], hooks=Hooks(stop=[hook])).run("go")
         assert seen == [text("done")], seen
+
+    simulate(program)
+
+
+def thinking_is_asked_for_again_after_an_answer_without_it() -> None:
+    async def program() -> None:
+        model = ScriptedModel([Reply("hi"), Reply(thinking("hm"), ECHO), Reply("done")])
+        machine = machine_of(model, thinking={"type": "enabled", "budget_tokens": 1_024})
+        first = await machine.run("go")
+        assert (await machine.run("and now?", history=first)).reason == "completed"
+        assert ["thinking" in call for call in model.calls] == [True] * 3
 
     simulate(program)
 
@@ -262,10 +291,13 @@ MODEL_EDGES: tuple[Callable[[], None], ...] = (
     an_abort_at_the_moment_of_silence_is_an_abort,
     a_lost_reply_with_a_whole_call_is_repeated,
     two_calls_of_a_message_have_two_ids,
+    an_id_that_the_api_does_not_take_back_is_replaced,
+    a_message_that_ends_before_it_began_is_broken,
     a_message_that_ends_inside_a_call_is_broken,
     a_call_of_a_reply_that_was_cut_is_left_out,
     a_pause_with_nothing_to_send_back_is_empty,
     a_stop_hook_sees_what_will_be_sent,
+    thinking_is_asked_for_again_after_an_answer_without_it,
     what_the_service_says_of_a_repetition_is_obeyed,
     every_529_is_overload,
     code_of_the_service_that_calls_our_tool_keeps_its_result_and_its_container,

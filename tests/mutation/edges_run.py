@@ -21,7 +21,7 @@ from fsm_agent.testing import (
     with_fault,
 )
 from fsm_agent.testing.simulation import simulate
-from tests.loop.scenarios import MODEL, TOOL, at_text, blocks, echo
+from tests.loop.scenarios import MODEL, TOOL, at, at_text, blocks, echo
 from tests.mutation.edge_kit import machine_of
 
 LONG_REPLY = Reply("a long answer " * 20)
@@ -38,6 +38,20 @@ def a_cancelled_run_stays_cancelled() -> None:
         task.cancel()
         await asyncio.wait({task, awaited})
         assert task.cancelled()
+
+    simulate(program)
+
+
+def a_cancelled_run_does_not_wait_for_its_consumer() -> None:
+    async def program() -> None:
+        run = machine_of([Reply(tool_use("hang"))]).run("go")
+        events = aiter(run)
+        while not at("progress", kind="tool_started")(await anext(events)):
+            pass
+        (task,) = (task for task in asyncio.all_tasks() if task.get_name().startswith("fsm_agent run"))
+        task.cancel()
+        done, _ = await asyncio.wait({task}, timeout=10)
+        assert done, "the run did not end"
 
     simulate(program)
 
@@ -420,6 +434,7 @@ def each_wait_may_be_twice_as_long_as_the_one_before() -> None:
 
 RUN_EDGES: tuple[Callable[[], None], ...] = (
     a_cancelled_run_stays_cancelled,
+    a_cancelled_run_does_not_wait_for_its_consumer,
     the_first_reason_of_an_abort_is_kept,
     a_stream_whose_cleanup_hangs_is_cancelled_again,
     what_was_told_of_one_turn_is_not_told_of_the_next,

@@ -11,7 +11,7 @@ from fsm_agent.testing import Reply, Stream, tool_use
 from fsm_agent.testing.simulation import simulate
 from fsm_agent.tools import Tool, ToolBatch, Toolbox, ToolCall
 from fsm_agent.tools.gate import Allow, Change, Defer, Note
-from tests.loop.scenarios import at
+from tests.loop.scenarios import at, echo
 from tests.mutation.edge_kit import blocks_in, machine_of, results_of
 
 ONE_LETTER = {"x": "a"}
@@ -247,6 +247,62 @@ def a_hook_may_change_the_input_and_add_a_note() -> None:
     simulate(program)
 
 
+def progress_that_waits_to_be_read_is_joined() -> None:
+    @tool
+    async def talk(context: ToolContext) -> str:
+        """Tell of each step."""
+        for letter in "abc":
+            context.progress(letter)
+            await asyncio.sleep(1)
+        return "done"
+
+    async def program() -> None:
+        run = machine_of([Reply(tool_use("talk")), Reply("done")], talk).run("go")
+        told: list[Any] = []
+        async for event in run:
+            if at("progress", kind="tool_started")(event):
+                await asyncio.sleep(10)
+            if event.type == "progress" and event.kind == "tool_progress":
+                told.append(event.data)
+        assert told == ["abc"], told
+
+    simulate(program)
+
+
+def what_is_told_of_a_finish_is_true() -> None:
+    @tool
+    async def fail() -> str:
+        """Fail."""
+        raise ValueError("no such file")
+
+    async def program() -> None:
+        run = machine_of([Reply(tool_use("echo"), tool_use("fail")), Reply("done")], echo, fail).run("go")
+        told = [(e.tool, e.is_error) async for e in run if e.type == "progress" and e.kind == "tool_finished"]
+        assert told == [("echo", False), ("fail", True)], told
+
+    simulate(program)
+
+
+def a_result_is_text_that_can_be_sent() -> None:
+    """Also where a hook sees it, which may send it somewhere."""
+    seen: list[Any] = []
+
+    @tool
+    async def odd() -> str:
+        """Give half a character."""
+        return "half \ud83d a character"
+
+    async def after(call: Any, used: Any, result: Any, context: Any) -> None:
+        seen.append(result.content)
+
+    async def program() -> None:
+        machine = machine_of([Reply(tool_use("odd")), Reply("done")], odd, hooks=Hooks(after_tool=[after]))
+        result = await machine.run("go")
+        assert results_of(result) == seen == ["half \ufffd a character"], (results_of(result), seen)
+
+    simulate(program)
+
+
 def a_call_that_is_not_in_the_message_is_stopped_before_the_others_run() -> None:
     """A host with a loop of its own offers a call, and the message that comes holds others."""
 
@@ -298,6 +354,9 @@ TOOL_EDGES: tuple[Callable[[], None], ...] = (
     a_tool_that_must_run_alone_does,
     no_more_calls_run_at_once_than_allowed,
     a_hook_may_change_the_input_and_add_a_note,
+    progress_that_waits_to_be_read_is_joined,
+    what_is_told_of_a_finish_is_true,
+    a_result_is_text_that_can_be_sent,
     a_call_that_is_not_in_the_message_is_stopped_before_the_others_run,
     a_batch_that_is_cancelled_leaves_nothing_running,
 )

@@ -108,7 +108,7 @@ def first_failure(only: int | None = None) -> str | None:
     for name, check in islice(checks(), only):
         try:
             check()
-        except (Exception, asyncio.CancelledError) as error:
+        except (Exception, asyncio.CancelledError, pytest.fail.Exception) as error:
             told = str(error).strip().splitlines() or [""]
             return f"{name} ({type(error).__name__}: {' '.join(told[:2])[:160]})"
     return None

@@ -25,6 +25,24 @@ LOOP = (
         "        self.abort_why = why",
     ),
     Mutant(
+        "a cancelled run waits for its consumer",
+        "loop/driver.py",
+        'was cancelled, and not by its run.")\n        self.close()',
+        'was cancelled, and not by its run.")',
+    ),
+    Mutant(
+        "an effect that cancels itself is an abort",
+        "loop/driver.py",
+        "        if task is None or not task.cancelling() or not self._abortable:\n",
+        "        if False:\n",
+    ),
+    Mutant(
+        "an effect that may fail ends the run by exception",
+        "loop/driver.py",
+        '            if "failed" not in declared:\n',
+        "            if True:\n",
+    ),
+    Mutant(
         "an effect whose clean-up hangs is not cancelled again",
         "loop/driver.py",
         "            self._insist(self._working)\n",

@@ -89,6 +89,18 @@ MODEL = (
         "while fresh in self._own_ids or fresh in self._known_ids:",
         "while fresh in self._own_ids:",
     ),
+    Mutant(
+        "an id that the API does not take back is kept",
+        "model/reply.py",
+        'given if _TOOL_USE_ID.fullmatch(given) else re.sub(r"[^a-zA-Z0-9_-]", "_", given) or "toolu"',
+        'given or "toolu"',
+    ),
+    Mutant(
+        "a message may end before it began",
+        "model/reply.py",
+        "        if not self.started or delta is None:\n",
+        "        if delta is None:\n",
+    ),
     Mutant("two calls of a message with one id", "model/reply.py", "        self._own_ids.add(fresh)\n", ""),
     Mutant(
         "a message that ends inside a call is whole",

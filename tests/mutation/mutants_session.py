@@ -44,6 +44,12 @@ SESSION = (
         "mended, more = [m if hasattr(m, 'model') else Message(m, model=None, purpose=None) for m in read], []",
     ),
     Mutant(
+        "thinking is switched off after an answer without it",
+        "session/history.py",
+        "        answered = False\n        for entry in reversed",
+        "        answered = True\n        for entry in reversed",
+    ),
+    Mutant(
         "a part loses its last message",
         "session/history.py",
         "other._entries = self._entries[start:stop]",
@@ -204,6 +210,12 @@ SESSION = (
         "context/cuts.py",
         'while start > 0 and history[found[start]].purpose == "queued":',
         "while False:",
+    ),
+    Mutant(
+        "a digest does not tell how calls were answered",
+        "context/collapse.py",
+        '    short = _short(text) or "(nothing)"',
+        '    short = "(nothing)"',
     ),
     Mutant(
         "a drain that frees nothing is made",

@@ -191,6 +191,24 @@ TOOLS = (
         "    except BaseException as fault:",
         "    except OSError as fault:",
     ),
+    Mutant(
+        "of progress that waits only the newest is told",
+        "tools/notices.py",
+        "data=merged(older[0].data, notice.data)",
+        "data=notice.data",
+    ),
+    Mutant(
+        "each finish of a tool is told as an error",
+        "tools/performance.py",
+        "is_error=self.result is None or self.result.is_error,",
+        "is_error=True,",
+    ),
+    Mutant(
+        "a lone surrogate in a result is kept",
+        "tools/content.py",
+        "    if not text.isascii():\n",
+        "    if False:\n",
+    ),
     Mutant("an error of a tool is a success", "tools/result.py", "        if self.is_error:\n", "        if False:\n"),
     Mutant(
         "an interrupted call that may have done something is said to have done nothing",

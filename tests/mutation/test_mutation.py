@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutation.at_random import drawn
 from tests.mutation.mutants import MUTANTS
 from tests.mutation.runner import NOTHING, judged, kind_of
 from tests.mutation.survivors import SURVIVORS
@@ -49,6 +50,13 @@ def test_the_survivors_are_told_with_reasons() -> None:
     assert set(SURVIVORS) <= set(MUTANTS)
     told = dict(re.findall(r"^- \*\*(.+?)\*\*: (.+)$", DOCS.read_text(encoding="utf-8"), re.MULTILINE))
     assert told == SURVIVORS
+
+
+def test_bugs_at_random_are_the_same_for_a_seed_and_change_their_file() -> None:
+    found = drawn(20, seed=3)
+    assert found == drawn(20, seed=3) != drawn(20, seed=4)
+    for change in found:
+        assert change.path.read_text(encoding="utf-8") != change.source()
 
 
 @pytest.mark.slow

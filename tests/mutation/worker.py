@@ -30,7 +30,10 @@ SECONDS = 60
 CPU_SECONDS = 30
 """What of it may be work; the whole kit needs about six, a part's tests ten."""
 MEMORY = 3 << 30
-_OWN = {"tests.mutation", *(f"tests.mutation.{name}" for name in ("mutant", "mutants", "worker"))}
+_OWN = {
+    "tests.mutation",
+    *(f"tests.mutation.{name}" for name in ("at_random", "mutant", "mutants", "runner", "worker")),
+}
 """What is not of the kit, and knows nothing of the library."""
 _LIVE: list[FunctionType] = []
 """The functions of the library (once frozen, the collector does not tell them any more)."""
@@ -142,7 +145,8 @@ def _judged(mutant: Mutant | None) -> str:
         return f"import or escape ({type(error).__name__}: {str(error)[:160]})"
 
 
-def _in_a_child(mutant: Mutant | None) -> str:
+def judge(mutant: Mutant | None) -> str:
+    """What kills the mutant (None: the library as it is), or ''. In a child of this process, after `load`."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -162,7 +166,8 @@ def _in_a_child(mutant: Mutant | None) -> str:
     return "" if told == "-" else told or f"nothing ends, or memory does, in {SECONDS} s"
 
 
-def main() -> None:
+def load() -> None:
+    """Load the library and the kit, once for all children."""
     import structlog
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
@@ -172,10 +177,14 @@ def main() -> None:
     _LIVE.extend(each for each in functions if each.__code__.co_filename.startswith(package))
     gc.collect()
     gc.freeze()  # the children share what is there, and need not look through it
+
+
+def main() -> None:
+    """Judge the mutants that the input names."""
+    load()
     for line in sys.stdin:
         name = line.rstrip("\n")
-        verdict = _in_a_child(MUTANTS[name] if name else None)
-        print(json.dumps([name, verdict]), flush=True)
+        print(json.dumps([name, judge(MUTANTS[name] if name else None)]), flush=True)
 
 
 if __name__ == "__main__":

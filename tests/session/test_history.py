@@ -246,6 +246,7 @@ def test_a_history_that_is_settled_after_each_message_never_holds_a_server_tool_
             for kind, number in kinds
         ]
         entry = history.append(assistant(*blocks))
+        assert entry is not None
         waits = history.settle_server_uses(paused=True)
         assert waits == bool(history.waiting_server_uses())
         if entry.calls:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from fsm_agent.loop.agent import AgentMachine
 from fsm_agent.machine import Definition
-from fsm_agent.testing import sdk_errors
 from fsm_agent.testing.content import text
 from fsm_agent.testing.playing import MachineUnderTest, made
 from fsm_agent.testing.scenario import Scenario
 from fsm_agent.testing.script import Item, Reply
+from fsm_agent.testing.sdk_errors import load as load_sdk_errors
 from fsm_agent.testing.shapes import JsonObject
 from fsm_agent.testing.simulation.strategies import simulation_choices
 from fsm_agent.testing.strategies import behaviour
@@ -50,7 +50,7 @@ def scenarios(
     ... def test_nothing_breaks(scenario):
     ...     check_scenario(machine, scenario)
     """
-    sdk_errors.load()
+    load_sdk_errors()
     return _Parts(made(machine), inputs, stand_ins, at_most).scenarios()
 
 
