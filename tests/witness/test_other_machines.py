@@ -193,16 +193,22 @@ def abortable(definition: Definition) -> Definition:
     )
 
 
+def stays_aborted(witness: Witness) -> bool:
+    """Whether nothing ends otherwise after an abort, as it is in the engine: a table sees no connection there."""
+    outcomes = [outcome for step in witness.steps for _, outcome in step.outcomes]
+    return "aborted" not in outcomes or set(outcomes[outcomes.index("aborted") :]) == {"aborted"}
+
+
 @pytest.mark.slow
 @given(definitions(bounded=True).map(abortable))
 async def test_the_engine_follows_the_witnesses_of_any_table(definition: Definition) -> None:
     checked = check(definition, RandomLimits())
-    for witness in checked.rows.values():
+    for witness in filter(stays_aborted, checked.rows.values()):
         rehearsal = from_witness(definition, witness, RandomLimits())
         done = await rehearsal.run()
         assert was_followed(rehearsal, done)
         assert done.forced == ()
-    for hole in (hole for hole in checked.holes if hole.witness.steps):
+    for hole in (hole for hole in checked.holes if hole.witness.steps and stays_aborted(hole.witness)):
         assert (await from_witness(definition, hole.witness, RandomLimits()).run()).hole is not None
 
 
