@@ -66,10 +66,6 @@ class NoticeQueue:
         self._waiting.append(cell)
         if notice.kind == "progress":
             self._mergeable[notice.tool_use_id] = cell
-        self.stir()
-
-    def stir(self) -> None:
-        """Wake the reader, though there may be no notice."""
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
 
@@ -85,11 +81,6 @@ class NoticeQueue:
     async def wait(self) -> None:
         """Wait until there is a notice to take."""
         while not self._waiting:
-            await self.wait_or_stir()
-
-    async def wait_or_stir(self) -> None:
-        """Wait until there is a notice to take, or `stir` is called."""
-        if not self._waiting:
             self._reader = asyncio.get_running_loop().create_future()
             await self._reader
 
