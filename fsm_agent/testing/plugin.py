@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fsm_agent.testing.scripted import ScriptedModel
 
 _DEEP = "agent-deep"
+_SHARED = "agent-examples"
 _CLOCK = "virtual_clock"
 _SHOWN = 10
 
@@ -44,10 +45,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="count every run of an agent, and list all rows, transitions, pairs and reasons that no run took",
     )
     group.addoption(
+        "--agent-examples",
+        metavar="FOLDER",
+        help="keep failing examples of Hypothesis there, and try them first: one folder for all suites and machines",
+    )
+    group.addoption(
         "--agent-update",
         action="store_true",
         help="write the transcripts that `agent_transcript` compares with, instead of comparing",
     )
+    parser.addini("agent_examples", "as --agent-examples, from the root of the project")
     parser.addini("agent_forbid_real_requests", "as --agent-forbid-real-requests", type="bool", default=False)
 
 
@@ -55,6 +62,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--agent-deep"):
         _search_long()
+    if folder := config.getoption("--agent-examples") or config.getini("agent_examples"):
+        _share_examples(config.rootpath / folder)
     forbid: bool = config.getoption("--agent-forbid-real-requests") or config.getini("agent_forbid_real_requests")
     if forbid:
         from fsm_agent.testing.real_requests import forbid_real_requests
@@ -73,6 +82,14 @@ def _search_long() -> None:
 
     settings.register_profile(_DEEP, settings(), max_examples=2_000, stateful_step_count=100, derandomize=False)
     settings.load_profile(_DEEP)
+
+
+def _share_examples(folder: Path) -> None:
+    from hypothesis import settings
+    from hypothesis.database import DirectoryBasedExampleDatabase
+
+    settings.register_profile(_SHARED, settings(), database=DirectoryBasedExampleDatabase(folder))
+    settings.load_profile(_SHARED)
 
 
 # ---- state machines are collected as they are

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from hypothesis import HealthCheck, Phase, currently_in_test_context, settings, target
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -29,7 +29,7 @@ from fsm_agent.loop.agent import AgentMachine
 from fsm_agent.loop.events import Event
 from fsm_agent.testing.content import tool_use
 from fsm_agent.testing.coverage import COVERAGE
-from fsm_agent.testing.playing import MAX_STEPS, PlayedRun, Stage, calls_of
+from fsm_agent.testing.playing import MAX_STEPS, PlayedRun, Stage, aim_at_depth, calls_of
 from fsm_agent.testing.scenario import Scenario, UserAct, program
 from fsm_agent.testing.script import Item, Reply
 from fsm_agent.testing.shapes import JsonObject
@@ -321,8 +321,7 @@ class AgentStateMachine(RuleBasedStateMachine):
             self._answer(Reply("Done."))
         else:
             self._on_loop(self._abort())
-        if currently_in_test_context():
-            target(float(sum(len(run.result.trace) for run in self.runs)), label="rows that fired")
+        aim_at_depth(sum(len(run.result.trace) for run in self.runs), "rows that fired")
         expect_nothing_left(self._loop)
         expect_no_failure(self._failures)
 

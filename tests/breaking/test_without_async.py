@@ -146,7 +146,8 @@ async def test_the_own_client_is_closed_when_its_machine_is_collected(monkeypatc
 
 
 PROGRAM = """
-import asyncio, os, sys, threading, time
+import asyncio, os, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs the tests in the background ignores it
 from fsm_agent import AgentMachine, Deps, LoopLimits, tool
 from fsm_agent.testing import Reply, ScriptedModel, tool_use
 
@@ -168,36 +169,41 @@ def machine(*script):
 """
 
 
-def program(text: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextmanager
+def program(text: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
         [sys.executable, "-W", "error", "-c", PROGRAM + text],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-    )
+    ) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["slow", "slow_thread"])
 def test_ctrl_c_ends_a_blocking_run_and_leaves_the_machine_usable(name: str) -> None:
-    child = program(f"""
+    with program(f"""
 agent = machine(Reply(tool_use("{name}", {{}})), Reply("again"))
 try:
     agent.run_sync("hi")
 except KeyboardInterrupt:
     print("interrupted", agent.run_sync("hi").text)
-""")
-    assert child.stdout is not None
-    assert child.stdout.readline() == "begun\n"
-    child.send_signal(signal.SIGINT)
-    told, errors = child.communicate(timeout=30)
-    assert (told, errors, child.returncode) == ("interrupted again\n", "", 0)
+""") as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "begun\n"
+        child.send_signal(signal.SIGINT)
+        told, errors = child.communicate(timeout=30)
+        assert (told, errors, child.returncode) == ("interrupted again\n", "", 0)
 
 
 @pytest.mark.slow
 def test_a_forked_child_has_an_event_loop_of_its_own() -> None:
-    child = program("""
+    with program("""
 agent = machine(Reply("one"), Reply("two"))
 print(agent.run_sync("hi").text, flush=True)
 if os.fork() == 0:
@@ -205,14 +211,14 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 print("parent", agent.run_sync("hi").text)
-""")
-    told, errors = child.communicate(timeout=30)
-    assert (told, errors, child.returncode) == ("one\nchild two\nparent two\n", "", 0)
+""") as child:
+        told, errors = child.communicate(timeout=30)
+        assert (told, errors, child.returncode) == ("one\nchild two\nparent two\n", "", 0)
 
 
 @pytest.mark.slow
 def test_the_interpreter_ends_in_silence_with_a_run_that_nobody_ended() -> None:
-    child = program("""
+    with program("""
 agent = machine(Reply("one"), Reply("two"))
 async def begin():
     global run
@@ -221,6 +227,6 @@ async def begin():
 asyncio.run(begin())
 thread = threading.Thread(target=lambda: print(agent.run_sync("hi").text))
 thread.start(); thread.join()
-""")
-    told, errors = child.communicate(timeout=30)
-    assert (told, errors, child.returncode) == ("one\n", "", 0)
+""") as child:
+        told, errors = child.communicate(timeout=30)
+        assert (told, errors, child.returncode) == ("one\n", "", 0)

@@ -94,6 +94,28 @@ def test_deep_searches_long(session: pytest.Pytester):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("how", ["option", "setting"])
+def test_failing_examples_are_shared_through_a_folder(
+    session: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, how: str
+):
+    if how == "setting":
+        session.makeini("[pytest]\nagent_examples = shared\n")
+    session.makepyfile(
+        "import os\nfrom hypothesis import given, settings, strategies as st\n"
+        "@settings(max_examples=int(os.environ['MOST']))\n"
+        "@given(st.integers(0, 10**9))\ndef test_it(n):\n    assert n < 10**6"
+    )
+    options = ["--agent-examples", "shared"] if how == "option" else []
+    monkeypatch.setenv("MOST", "1")  # the simplest: it alone would pass
+    run(session, *options).assert_outcomes(passed=1)
+    monkeypatch.setenv("MOST", "1000")
+    run(session, *options).assert_outcomes(failed=1)
+    assert any((session.path / "shared").iterdir())
+    monkeypatch.setenv("MOST", "1")
+    run(session, *options).assert_outcomes(failed=1)
+
+
+@pytest.mark.slow
 def test_the_coverage_of_xdist_workers_is_added_up(session: pytest.Pytester):
     session.makepyfile(
         "import pytest\nfrom fsm_agent import AgentMachine\nfrom fsm_agent.testing import Reply\n"

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import pytest
 from hypothesis import Phase, find, given, settings
 
 from fsm_agent.session.validator import violations
@@ -27,6 +28,7 @@ def has(kind, messages):
     return kind in kinds(messages)
 
 
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of what is found: nobody reads it
 def test_every_kind_of_block_is_drawn():
     wanted = {
         "text",
