@@ -176,6 +176,10 @@ def test_what_is_not_certain_to_be_refused_is_sent(block):
 
 def test_a_wrong_media_type_is_corrected():
     assert checked_media(image(png(), "image/jpeg")) == (image(png(), "image/png"), "")
+    webp = base64.b64encode(b"RIFF\x24\0\0\0WEBPVP8 " + b"\0" * 20).decode()
+    assert checked_media(image(webp, "image/jpeg")) == (image(webp, "image/webp"), "")
+    wave = base64.b64encode(b"RIFF\x24\0\0\0WAVEfmt " + b"\0" * 20).decode()
+    assert checked_media(image(wave, "image/webp")) == (image(wave, "image/webp"), "")
 
 
 def test_the_size_is_read_from_the_header_of_each_format():

@@ -1,6 +1,10 @@
 """The rendezvous between a run and its consumer."""
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
 
 from fsm_agent.loop.channel import Channel
 
@@ -27,3 +31,33 @@ async def test_what_was_not_taken_is_dropped_when_nobody_listens_any_more():
     channel.stop_listening()
     await producing
     assert channel.ready() is None
+
+
+async def ended(channel: Channel[int], producer: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    task = asyncio.create_task(producer)
+    task.add_done_callback(channel.producer_ended)
+    await asyncio.wait({task})
+    return task
+
+
+async def test_a_producer_that_fails_tells_whoever_waits():
+    async def fails() -> None:
+        raise LookupError("lost")
+
+    channel: Channel[int] = Channel()
+    asking = channel.request()
+    task = await ended(channel, fails())
+    assert isinstance(task.exception(), LookupError)
+    with pytest.raises(LookupError, match="lost"):
+        await asking
+    assert not channel.listening
+
+
+async def test_a_producer_that_is_cancelled_tells_that_nothing_comes():
+    async def waits() -> None:
+        raise asyncio.CancelledError
+
+    channel: Channel[int] = Channel()
+    asking = channel.request()
+    await ended(channel, waits())
+    assert await asking is None

@@ -261,6 +261,14 @@ async def test_a_stream_event_is_the_wires_and_can_be_had_as_the_sdks() -> None:
     events = [event async for event in agent.run("hi") if event.type == "stream_event"]
     assert events[0].event["type"] == "message_start"
     assert "".join(event.text for event in events) == "hello"
+    assert [type(event.typed()).__name__ for event in events] == [
+        "RawMessageStartEvent",
+        "RawContentBlockStartEvent",
+        "RawContentBlockDeltaEvent",
+        "RawContentBlockStopEvent",
+        "RawMessageDeltaEvent",
+        "RawMessageStopEvent",
+    ]
     assert isinstance(events[0].typed(), anthropic.types.RawMessageStartEvent)
 
 

@@ -153,6 +153,13 @@ def test_a_page_of_a_proxy_is_judged_by_its_status_and_its_text_is_bounded():
     assert len(failure.message) <= 2_000
 
 
+def test_an_error_status_without_an_error_in_the_body_is_judged_by_the_status():
+    for body in (None, {}, {"detail": "no"}, "no"):
+        response = httpx2.Response(400, request=REQUEST)
+        failure = classify(anthropic.APIStatusError("bad", response=response, body=body))
+        assert (failure.outcome, failure.status) == (R.FATAL, 400)
+
+
 # ---- error events
 
 

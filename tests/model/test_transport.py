@@ -85,9 +85,20 @@ async def test_a_client_is_made_from_the_environment_and_closed(monkeypatch: pyt
     async with MessagesServer([Reply("Hi.")]) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "test")
+        made: list[anthropic.AsyncAnthropic] = []
+        real = anthropic.AsyncAnthropic
+
+        def make() -> anthropic.AsyncAnthropic:
+            made.append(real())
+            return made[-1]
+
+        monkeypatch.setattr("anthropic.AsyncAnthropic", make)
         transport = SdkTransport()
         assert (await performed(transport)).outcome is R.END_TURN
+        (client,) = made
+        assert not client.is_closed()
         await transport.aclose()
+        assert client.is_closed()
 
 
 async def test_without_a_key_nothing_is_sent_and_the_failure_says_so(monkeypatch: pytest.MonkeyPatch):
