@@ -181,7 +181,7 @@ class Rehearsal:
         except _EndOfWitness:
             pass
         except HoleError as error:
-            if not stage.complete:
+            if not (stage.complete or stage.only_aborts_left):
                 raise
             hole = error
         except Exception as error:

@@ -81,6 +81,13 @@ class Stage:
         rest = self.steps[self.moves :]
         return not rest or (rest[0].trigger is None and self.performed == len(rest[0].outcomes))
 
+    @property
+    def only_aborts_left(self) -> bool:
+        """What is left of the last step is what an abort makes of effects: they are not begun."""
+        rest = self.steps[self.moves :]
+        left = [outcome for _, outcome in rest[0].outcomes[self.performed :]] if rest else []
+        return self.aborted_at is not None and len(rest) <= 1 and set(left) <= {ABORTED}
+
     def wants(self, effect: str) -> str | None:
         """The outcome that an effect in progress must come to."""
         return self.now.outcome if self.now is not None and self.now.effect == effect else None

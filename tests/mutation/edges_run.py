@@ -281,6 +281,22 @@ def a_repaired_failure_is_not_that_of_an_aborted_repetition() -> None:
     simulate(program)
 
 
+def a_discarded_reply_is_retracted_once_though_the_repetition_is_aborted() -> None:
+    async def program() -> None:
+        lost = Reply("a long answer " * 20, fault=Fault(3, "error"))
+        run = machine_of([lost, Reply("again")]).run("go")
+        retracted: list[str] = []
+        async for event in run:
+            if event.type == "tombstone":
+                retracted.append(event.message_id)
+            if event.type == "transition" and event.trigger == "overload_retry":
+                run.abort("enough")
+        assert len(retracted) == 1, retracted
+        assert "a long answer" not in str(run.result.messages)
+
+    simulate(program)
+
+
 def a_call_whose_reply_spent_the_budget_does_not_run() -> None:
     async def program() -> None:
         reply = Reply(tool_use("write", {"x": "a"}), usage={"input_tokens": 900, "output_tokens": 200})
@@ -452,6 +468,7 @@ RUN_EDGES: tuple[Callable[[], None], ...] = (
     results_are_given_once,
     two_continuations_with_little_output_are_the_last,
     a_repaired_failure_is_not_that_of_an_aborted_repetition,
+    a_discarded_reply_is_retracted_once_though_the_repetition_is_aborted,
     a_call_whose_reply_spent_the_budget_does_not_run,
     an_output_that_was_cut_is_validated_as_one,
     each_wait_may_be_twice_as_long_as_the_one_before,

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from fsm_agent import AGENT_LOOP, LoopLimits, Outcome, Visit
 from fsm_agent.loop.events import User
-from fsm_agent.machine import Ask, Automaton, Control, Definition, HoleError, Row
+from fsm_agent.machine import Ask, Automaton, Control, Definition, EffectSpec, HoleError, Row, StateSpec
 from fsm_agent.testing.invariants import assert_invariants
 from fsm_agent.testing.witness import NotFollowedError, from_witness
 from fsm_agent.testing.witness_cover import Key, Pair, covering_witnesses, pairs_of
@@ -210,6 +210,25 @@ async def test_the_engine_follows_the_witnesses_of_any_table(definition: Definit
         assert done.forced == ()
     for hole in (hole for hole in checked.holes if hole.witness.steps and stays_aborted(hole.witness)):
         assert (await from_witness(definition, hole.witness, RandomLimits()).run()).hole is not None
+
+
+async def test_a_hole_behind_two_aborted_effects_is_fallen_into() -> None:
+    definition = Definition(
+        name="two effects",
+        initial="a",
+        states=(StateSpec("a"), StateSpec("end", final=True)),
+        effects=tuple(EffectSpec(name, "a", ("yes", "aborted")) for name in ("e", "f")),
+        rows=(
+            Row("a", "t0", "end", given={"e": "yes"}, reason="good"),
+            Row("a", "t1", "end", given={"f": "yes"}, reason="good"),
+        ),
+        counters=(),
+        flags=(),
+        limits=RandomLimits,
+    )
+    (hole,) = (hole for hole in check(definition, RandomLimits()).holes if stays_aborted(hole.witness))
+    assert hole.witness.steps[0].outcomes == (("e", "aborted"), ("f", "aborted"))
+    assert (await from_witness(definition, hole.witness, RandomLimits()).run()).hole is not None
 
 
 @pytest.mark.slow
