@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from fsm_agent.testing import Reply, ScriptedModel, tool_use
 from fsm_agent.testing.invariants import ObservedRun, assert_invariants
 from fsm_agent.testing.observed import ObservedModel
 from fsm_agent.tools.builtin import Workspace, command_tool
+from fsm_agent.tools.builtin.process_tree import ProcessTree
 from tests.faults.loader import MODEL
 from tests.tools.test_run_command import is_alive, pids_in
 
@@ -62,6 +64,30 @@ async def test_process_tree_survives_no_timeout(tmp_path: Path) -> None:
     assert only["is_error"] is True
     assert "begun" in only["content"]
     assert_nobody_left(tmp_path)
+
+
+async def test_a_process_that_was_killed_with_the_others_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[bool] = []
+    sent: list[int] = []
+    send, is_gone = ProcessTree.signal, ProcessTree.is_gone
+
+    def noted(tree: ProcessTree, number: signal.Signals) -> None:
+        sent.append(number)
+        send(tree, number)
+
+    def late(tree: ProcessTree) -> bool:
+        if signal.SIGKILL not in sent:
+            return is_gone(tree)
+        looks.append(is_gone(tree))
+        return len(looks) > 2
+
+    monkeypatch.setattr(ProcessTree, "signal", noted)
+    monkeypatch.setattr(ProcessTree, "is_gone", late)
+    agent, _ = machine(tmp_path, TREE, timeout=0.3)
+    assert (await agent.run("go")).ok
+    assert len(looks) == 3
 
 
 async def test_process_tree_survives_no_abort(tmp_path: Path) -> None:

@@ -117,13 +117,15 @@ class _Process:
         finally:
             if was_left:
                 tree.signal(signal.SIGKILL)
-            await _completed(self._reap(tree))
+            await _completed(self._reap(tree, killed=was_left))
         return was_left
 
-    async def _reap(self, tree: ProcessTree) -> None:
+    async def _reap(self, tree: ProcessTree, *, killed: bool) -> None:
         """After SIGKILL: a matter of milliseconds, so no cancellation cuts it short."""
         try:
             await _within(_REAP_SECONDS, self.outputs.exited)
+            if killed:  # the others were killed in the same moment, and may need one more to be gone
+                await self._gone_within(_REAP_SECONDS, tree)
             await _within(DRAIN_SECONDS, self.outputs.drained)
             if self.outputs.exited.is_set():
                 tree.reap()
