@@ -1,7 +1,7 @@
 """Lone surrogates: code units that JSON may spell (`\\ud83d`) and UTF-8 cannot. The API refuses a body that has one."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from fsm_agent.model.json_types import is_array, is_object
 
@@ -38,16 +38,27 @@ def _is_strict(value: Any) -> bool:
         return mended_text(value) is value
     parts: Iterable[Any] = ()
     if is_object(value):
-        parts = (*value, *value.values())
+        parts = value.values() if _are_ascii(value) else (*value, *value.values())
     elif is_array(value):
         parts = value
     for part in parts:
         if type(part) is str:
             if not part.isascii() and mended_text(part) is not part:
                 return False
-        elif part is not None and type(part) is not int and not _is_strict(part):
+        elif part is not None and type(part) not in _NO_TEXT and not _is_strict(part):
             return False
     return True
+
+
+_NO_TEXT: Final = frozenset({int, float, bool})
+
+
+def _are_ascii(keys: Iterable[Any]) -> bool:
+    """One look at all of them; False also for keys that are no strings."""
+    try:
+        return "".join(keys).isascii()
+    except TypeError:
+        return False
 
 
 def _rebuilt(value: Any) -> Any:

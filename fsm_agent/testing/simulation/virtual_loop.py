@@ -111,6 +111,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._tally: Counter[str] = Counter()
         self._next_stop = self._following_stop()
         self._iterations = 0
+        self._descriptors = self._selector.get_map()
         self._settling = False
         self._jobs = Jobs(self._write_to_self)
         self._own_threads = set(threading.enumerate())
@@ -178,7 +179,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if not self._ready:
             self._take_due_timers()
         if self._ready:
-            self._glance_outside()
+            self._iterations += 1
+            seldom = not self._iterations % _ITERATIONS_BETWEEN_POLLS
+            if seldom or len(self._descriptors) > 1:  # ours, and more
+                self._glance_outside(deliver=seldom)
         else:
             self._idle()
         self._take_due_timers()
@@ -374,12 +378,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         while self._jobs.finished and self.order.choose(("later", "now"), lambda when: f"the next executor job {when}"):
             self._jobs.deliver(choose)
 
-    def _glance_outside(self) -> None:
-        self._iterations += 1
-        seldom = not self._iterations % _ITERATIONS_BETWEEN_POLLS
-        if seldom or len(self._selector.get_map()) > 1:
-            self._poll(0)
-        if seldom and self._jobs.finished:
+    def _glance_outside(self, *, deliver: bool) -> None:
+        self._poll(0)
+        if deliver and self._jobs.finished:
             self._deliver()
 
     def _poll(self, timeout: float) -> None:
