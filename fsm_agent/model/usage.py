@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from fsm_agent.model.json_types import is_array, is_object
+from fsm_agent.model.unchecked import unchecked
 
 __all__ = ["Usage"]
 
@@ -56,7 +57,8 @@ class Usage(BaseModel):
         tools = dict(self.server_tool_use)
         for name, count in other.server_tool_use.items():
             tools[name] = tools.get(name, 0) + count
-        return Usage._of(
+        return unchecked(
+            Usage,
             {
                 "input_tokens": self.input_tokens + other.input_tokens,
                 "output_tokens": self.output_tokens + other.output_tokens,
@@ -65,20 +67,8 @@ class Usage(BaseModel):
                 "server_tool_use": tools,
                 "requests": self.requests + other.requests,
                 "context": other.context_tokens or self.context_tokens,
-            }
+            },
         )
-
-    @classmethod
-    def _of(cls, fields: dict[str, Any]) -> Usage:
-        """With these fields, all of them, and no check: they are our own sums. (`model_construct` takes five times as
-        long, and each turn has eight.)"""
-        usage = cls.__new__(cls)
-        put = object.__setattr__
-        put(usage, "__dict__", fields)
-        put(usage, "__pydantic_fields_set__", set(fields))
-        put(usage, "__pydantic_extra__", None)
-        put(usage, "__pydantic_private__", None)
-        return usage
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any] | None, *, requests: int = 1) -> Usage:
@@ -101,7 +91,7 @@ class Usage(BaseModel):
             else:
                 context = sum(_count(entry.get(name)) for name in _COUNTS)
         more = {"server_tool_use": _tools(wire.get("server_tool_use")), "requests": requests, "context": context}
-        return cls._of({**counts, **more})
+        return unchecked(cls, {**counts, **more})
 
 
 def _count(value: object) -> int:

@@ -20,6 +20,17 @@ LONG = "word " * 2_000
 """A tool result that is worth folding or summarising."""
 
 
+# Code that the service runs, and what a reply tells of its container.
+RUN_CODE = {"type": "code_execution_20250825", "name": "code_execution"}
+CODE = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {"code": "echo()"}}
+OUTPUT = {
+    "type": "code_execution_tool_result",
+    "tool_use_id": "srvtoolu_1",
+    "content": {"type": "code_execution_result", "stdout": "1", "stderr": "", "return_code": 0, "content": []},
+}
+BOX = {"container": {"id": "container_1", "expires_at": "2026-12-01T00:00:00Z"}}
+
+
 @tool(read_only=True)
 async def echo(x: str = "") -> str:
     """Give the text back.

@@ -13,7 +13,7 @@ from fsm_agent.loop.events import Event
 from fsm_agent.machine import Row
 from fsm_agent.session.validator import InvariantError
 from fsm_agent.testing import Reply, ScriptedModel, tool_use
-from tests.loop.scenarios import MODEL, echo
+from tests.loop.scenarios import BOX, CODE, MODEL, OUTPUT, RUN_CODE, echo
 
 
 async def test_a_tool_may_have_a_smaller_cap_of_its_own() -> None:
@@ -122,19 +122,9 @@ def test_a_thinking_budget_must_be_below_the_output_limit() -> None:
         AgentMachine(MODEL, thinking={"type": "enabled", "budget_tokens": 10_000})
 
 
-RUN_CODE = {"type": "code_execution_20250825", "name": "code_execution"}
-CODE = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {"code": "echo()"}}
-OUTPUT = {
-    "type": "code_execution_tool_result",
-    "tool_use_id": "srvtoolu_1",
-    "content": {"type": "code_execution_result", "stdout": "1", "stderr": "", "return_code": 0, "content": []},
-}
-
-
 async def test_code_of_the_service_that_calls_a_tool_of_ours_gets_its_result_in_its_container() -> None:
-    box = {"container": {"id": "container_1", "expires_at": "2026-12-01T00:00:00Z"}}
     model = ScriptedModel(
-        [Reply(CODE, tool_use("echo", {"x": "1"}), extra=box), Reply(OUTPUT, "It is 1."), Reply("Bye.")]
+        [Reply(CODE, tool_use("echo", {"x": "1"}), extra=BOX), Reply(OUTPUT, "It is 1."), Reply("Bye.")]
     )
     machine = AgentMachine(MODEL, tools=[echo, RUN_CODE], deps=Deps(call_model=model), strict=True)
     first = await machine.run("go")

@@ -9,18 +9,10 @@ from typing import Any
 from fsm_agent import AgentMachine, Deps, Hooks, LoopLimits, StopHookInput
 from fsm_agent.testing import ApiError, Reply, ScriptedModel, Stream, text, thinking, tool_use
 from fsm_agent.testing.simulation import simulate
-from tests.loop.scenarios import FALLBACK, MODEL, at_text, blocks_once, echo
+from tests.loop.scenarios import BOX, CODE, FALLBACK, MODEL, OUTPUT, RUN_CODE, at_text, blocks_once, echo
 from tests.mutation.edge_kit import blocks_in, machine_of, results_of
 
 ECHO = tool_use("echo", {"x": "a"})
-RUN_CODE = {"type": "code_execution_20250825", "name": "code_execution"}
-CODE = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {"code": "echo()"}}
-OUTPUT = {
-    "type": "code_execution_tool_result",
-    "tool_use_id": "srvtoolu_1",
-    "content": {"type": "code_execution_result", "stdout": "1", "stderr": "", "return_code": 0, "content": []},
-}
-BOX = {"container": {"id": "container_1", "expires_at": "2026-12-01T00:00:00Z"}}
 
 
 def a_consumer_may_take_its_time() -> None:
